@@ -44,9 +44,19 @@ elseif(STARLING_LLD)
   add_link_options(-fuse-ld=lld)
 endif()
 
-# Several files of a library are compiled as one, which halves a build's work: templates and headers are shared. Hence the names in unnamed namespaces
-# differ within a library. OFF compiles each file by itself, which proves that it includes what it uses.
-option(STARLING_UNITY "Compile the files of a library in batches" ON)
+# Several files of a library or a test program are compiled as one, which halves a build's work: templates and headers are shared. Hence the names in
+# unnamed namespaces differ within it. OFF compiles each file by itself, which proves that it includes what it uses.
+option(STARLING_UNITY "Compile the files of a library or a test program in batches" ON)
+
+# starling_batches(target files): so many source files of it at a time.
+function(starling_batches target files)
+  if(NOT STARLING_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+  # A class of a source file may have members of types from its unnamed namespace; g++ takes a file in a batch for a header.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
 
 enable_testing()
 
@@ -88,10 +98,8 @@ function(starling_library name)
     $<INSTALL_INTERFACE:include/starling>)
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
-  if(STARLING_UNITY AND NOT ARG_APART)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    # A class of a source file may have members of types from its unnamed namespace; g++ takes a file in a batch for a header.
-    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  if(NOT ARG_APART)
+    starling_batches(${name} 8)
   endif()
 endfunction()
 
@@ -141,6 +149,7 @@ function(starling_tests)
     target_link_libraries(test_${flat} PRIVATE GTest::gtest_main GTest::gtest)
     target_compile_definitions(test_${flat} PRIVATE STARLING_SOURCE_DIR="${CMAKE_SOURCE_DIR}" STARLING_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
     set_target_properties(test_${flat} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    starling_batches(test_${flat} 4)
     target_compile_options(test_${flat} PRIVATE -O1)  # compiles in three quarters of the time; what is tested keeps -O2
     add_dependencies(test_programs test_${flat})
     set(labels ${layer})

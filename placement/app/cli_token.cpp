@@ -22,7 +22,7 @@ Result<std::string> next_token(const std::string& file) {
 }
 
 /// To whom the change has to be told by hand.
-void say_what_is_left(std::chrono::milliseconds grace) {
+void tell_next_steps(std::chrono::milliseconds grace) {
   std::fprintf(
       stderr,
       "the cluster has another token; the one before counts for %s still.\n"
@@ -55,7 +55,7 @@ Status change_token(const TokenCommandOptions& options) {
                       "; the token may have been changed all the same: `starling token` on a "
                       "machine of the cluster prints the one that counts");
   if (!changed.ok()) return changed.status();
-  say_what_is_left(*grace);
+  tell_next_steps(*grace);
   std::printf("%s\n", token->c_str());
   return {};
 }

@@ -31,8 +31,8 @@ Result<const ordered_json*> column(const RawRow& row, const std::string& key,
 }
 
 /// A response as it is stored: a text, or messages with roles.
-Result<ordered_json> read_response(const RawRow& row, const std::string& key,
-                                   const std::string& setting) {
+Result<ordered_json> read_preferred_response(const RawRow& row, const std::string& key,
+                                             const std::string& setting) {
   const Result<const ordered_json*> stored = column(row, key, setting);
   if (!stored.ok()) return stored.status();
   ordered_json response = **stored;
@@ -244,8 +244,8 @@ Result<DataRow> map_preference(const RawRow& row, const RowMapping& mapping) {
       (row.value.contains(columns.completion) || !row.value.contains(columns.chosen));
   const std::string chosen_key = single ? columns.completion : columns.chosen;
   Preference preference;
-  Result<ordered_json> chosen =
-      read_response(row, chosen_key, single ? "data.columns.completion" : "data.columns.chosen");
+  Result<ordered_json> chosen = read_preferred_response(
+      row, chosen_key, single ? "data.columns.completion" : "data.columns.chosen");
   if (!chosen.ok()) return chosen.status();
   preference.chosen = std::move(*chosen);
   if (single) {
@@ -253,7 +253,8 @@ Result<DataRow> map_preference(const RawRow& row, const RowMapping& mapping) {
     if (!label.ok()) return label.status();
     preference.wanted = *label;
   } else {
-    Result<ordered_json> rejected = read_response(row, columns.rejected, "data.columns.rejected");
+    Result<ordered_json> rejected =
+        read_preferred_response(row, columns.rejected, "data.columns.rejected");
     if (!rejected.ok()) return rejected.status();
     preference.rejected = std::move(*rejected);
     if (preference.chosen.is_array() != preference.rejected.is_array())

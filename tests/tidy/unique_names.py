@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Names in unnamed namespaces are unique within a library, whose files are compiled in batches (docs/adr/0040).
+"""Names in unnamed namespaces are unique within a library or a test program, whose files are compiled in batches (docs/adr/0040).
 
 Overloads within one file are fine, and so are aliases that mean the same everywhere.
 """
@@ -21,10 +21,28 @@ def libraries(source):
         yield name, folders.split()
 
 
+def test_programs(source):
+    for folder in sorted({file.parent for file in source.glob("tests/**/*_test.cpp")}):
+        yield str(folder.relative_to(source)), [str(folder.relative_to(source))]
+
+
+def unnamed_namespaces(text):
+    """The bodies of a file's unnamed namespaces, without what strings and comments hold."""
+    text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.S)
+    text = re.sub(r'"(?:[^"\\\n]|\\.)*"|(?<!\d)\'(?:[^\'\\\n]|\\.)*\'', '""', text)
+    text = re.sub(r"//.*", "", text)
+    for start in re.finditer(r"^namespace \{\n", text, re.M):
+        depth = 1
+        for brace in re.finditer(r"[{}]", text[start.end():]):
+            depth += 1 if brace.group() == "{" else -1
+            if depth == 0:
+                yield text[start.end():start.end() + brace.start()]
+                break
+
+
 def names_of(text):
     """(name, what an alias stands for or None) of what stands in unnamed namespaces of a file."""
-    text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.S)
-    for body in re.findall(r"^namespace \{\n(.*?)^\}(?:  // namespace)?$", text, re.M | re.S):
+    for body in unnamed_namespaces(text):
         for line in body.splitlines():
             if not line or line[0] in " }/#)" or line.startswith(("namespace ", "using enum ", "using namespace ")):
                 continue
@@ -38,7 +56,7 @@ def names_of(text):
 def main():
     source = pathlib.Path(sys.argv[1])
     bad = 0
-    for library, folders in libraries(source):
+    for library, folders in [*libraries(source), *test_programs(source)]:
         places = collections.defaultdict(dict)  # name -> file -> alias
         for folder in folders:
             for file in sorted((source / folder).glob("*.cpp")):

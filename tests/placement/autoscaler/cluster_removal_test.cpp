@@ -93,9 +93,9 @@ TEST_F(ClusterRemovalTest, RemovesAllAndIsDoneOnceThatIsRecorded) {
   answer_record({});
   EXPECT_EQ(done_, 1);
   EXPECT_EQ(removal_->left(), "");
-  testing::internal::CaptureStderr();  // where the log goes
+  ::testing::internal::CaptureStderr();  // where the log goes
   clock_.turn(1h);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "the end of its time is no news";
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "the end of its time is no news";
   EXPECT_EQ(done_, 1);
   EXPECT_TRUE(provider_.news().empty());
 }

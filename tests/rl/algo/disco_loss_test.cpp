@@ -10,7 +10,7 @@ namespace rl {
 namespace {
 
 // Two responses of 2 tokens and 1 token.
-const at::Tensor kMask = at::tensor({1.0F, 1.0F, 1.0F, 0.0F}).view({2, 2});
+const at::Tensor kThreeTokens = at::tensor({1.0F, 1.0F, 1.0F, 0.0F}).view({2, 2});
 const at::Tensor kOld = at::tensor({-1.0F, -2.0F, -1.5F, 0.0F}).view({2, 2});
 const at::Tensor kWeights = at::tensor({-0.5F, 0.25F});
 
@@ -20,7 +20,8 @@ at::Tensor now() {
 
 TEST(DiscoLoss, MovesMeanLogProbsByTheirWeights) {
   const at::Tensor logprobs = now();
-  const at::Tensor loss = disco_loss(logprobs, kOld, kMask, kWeights, /*by_ratio=*/false, 0.0, 3.0);
+  const at::Tensor loss =
+      disco_loss(logprobs, kOld, kThreeTokens, kWeights, /*by_ratio=*/false, 0.0, 3.0);
   EXPECT_NEAR(loss.item<double>(), -0.5 * -1.75 + 0.25 * -1.0, 1e-6);
   loss.backward();
   EXPECT_TRUE(logprobs.grad().allclose(at::tensor({-0.25F, -0.25F, 0.25F, 0.0F}).view({2, 2})));
@@ -28,7 +29,8 @@ TEST(DiscoLoss, MovesMeanLogProbsByTheirWeights) {
 
 TEST(DiscoLoss, OrMeanRatios) {
   const at::Tensor logprobs = now();
-  const at::Tensor loss = disco_loss(logprobs, kOld, kMask, kWeights, /*by_ratio=*/true, 0.0, 3.0);
+  const at::Tensor loss =
+      disco_loss(logprobs, kOld, kThreeTokens, kWeights, /*by_ratio=*/true, 0.0, 3.0);
   EXPECT_NEAR(loss.item<double>(), -0.5 * (1.0 + std::exp(-0.5)) / 2 + 0.25 * std::exp(0.5), 1e-6);
   loss.backward();
   EXPECT_NEAR(logprobs.grad()[0][1].item<double>(), -0.25 * std::exp(-0.5), 1e-6);
@@ -38,7 +40,7 @@ TEST(DiscoLoss, OrMeanRatios) {
 TEST(DiscoLoss, TheKlIsAMeanOverTheMiniBatchsTokens) {
   const at::Tensor logprobs = now();
   const at::Tensor loss =
-      disco_loss(logprobs, kOld, kMask, kWeights * 0, /*by_ratio=*/false, 6.0, 3.0);
+      disco_loss(logprobs, kOld, kThreeTokens, kWeights * 0, /*by_ratio=*/false, 6.0, 3.0);
   EXPECT_NEAR(loss.item<double>(), 2.0 * (std::exp(-0.5) - 1 + 0.5 + std::exp(0.5) - 1 - 0.5),
               1e-6);
   loss.backward();

@@ -29,19 +29,19 @@ std::vector<float> gradients(const std::vector<float>& logprobs,
   return numbers(logprobs_BT.grad());
 }
 
-void expect_near(const std::vector<float>& got, const std::vector<float>& wanted) {
+void expect_close(const std::vector<float>& got, const std::vector<float>& wanted) {
   ASSERT_EQ(got.size(), wanted.size());
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5) << i;
 }
 
-const std::vector<float> kOld = {-1.0F, -1.0F, -1.0F};
+const std::vector<float> kOldLogprobs = {-1.0F, -1.0F, -1.0F};
 const std::vector<float> kAdvantages = {2.0F, -1.0F, 0.5F};
 
 TEST(SapoLoss, IsThePolicyGradientAtTheOldPolicyAndFadesOnBothSides) {
   const auto loss = [](const at::Tensor& logprobs) {
-    return sapo_loss(logprobs, row(kOld), row(kAdvantages), {});
+    return sapo_loss(logprobs, row(kOldLogprobs), row(kAdvantages), {});
   };
-  expect_near(gradients(kOld, loss), {-2.0F, 1.0F, -0.5F});
+  expect_close(gradients(kOldLogprobs, loss), {-2.0F, 1.0F, -0.5F});
   const float far =
       std::log(3.0F) - 1.0F;  // ratio 3: the gate's slope is 4 s (1 - s), s = sigmoid(2 tau)
   const std::vector<float> faded = gradients({far, far, far}, loss);
@@ -49,7 +49,7 @@ TEST(SapoLoss, IsThePolicyGradientAtTheOldPolicyAndFadesOnBothSides) {
     const double s = 1.0 / (1.0 + std::exp(-2.0 * tau));
     return static_cast<float>(4.0 * s * (1.0 - s) * 3.0);
   };
-  expect_near(faded, {-2.0F * slope(1.0), slope(1.05), -0.5F * slope(1.0)});
+  expect_close(faded, {-2.0F * slope(1.0), slope(1.05), -0.5F * slope(1.0)});
 }
 
 TEST(DppoLoss, LetsGoOfTokensThatLeftInTheDirectionTheyArePushed) {
@@ -61,7 +61,7 @@ TEST(DppoLoss, LetsGoOfTokensThatLeftInTheDirectionTheyArePushed) {
   const auto tv = [&](const at::Tensor& logprobs) {
     return dppo_loss(logprobs, row(old), advantages, TokenDivergence::kTotalVariation, narrow);
   };
-  expect_near(
+  expect_close(
       gradients(now, tv),
       {0.0F, 0.0F, 1.4F});  // the third went up although it is pushed down: it may come back
   EXPECT_EQ(numbers(tv(row(now)).clipped_BT), (std::vector<float>{1, 1, 0}));
@@ -69,7 +69,7 @@ TEST(DppoLoss, LetsGoOfTokensThatLeftInTheDirectionTheyArePushed) {
   const auto capped = [&](const at::Tensor& logprobs) {
     return dppo_loss(logprobs, row(old), advantages, TokenDivergence::kTotalVariation, wide);
   };
-  expect_near(gradients(now, capped), {-1.2F, 0.6F, 1.2F});
+  expect_close(gradients(now, capped), {-1.2F, 0.6F, 1.2F});
   EXPECT_EQ(numbers(capped(row(now)).clipped_lower_BT), (std::vector<float>{1, 0, 1}));
 }
 
@@ -90,29 +90,29 @@ TEST(DppoLoss, KlTellsRareTokensFromCommonOnes) {
 
 TEST(DroLoss, PullsBackInProportionToTheDistance) {
   const auto loss = [](const at::Tensor& logprobs) {
-    return dro_loss(logprobs, row(kOld), row(kAdvantages), 0.5);
+    return dro_loss(logprobs, row(kOldLogprobs), row(kAdvantages), 0.5);
   };
-  expect_near(gradients(kOld, loss), {-2.0F, 1.0F, -0.5F});
-  expect_near(gradients({0.0F, -2.0F, -1.0F}, loss), {-2.0F + 0.5F, 1.0F - 0.5F, -0.5F});
+  expect_close(gradients(kOldLogprobs, loss), {-2.0F, 1.0F, -0.5F});
+  expect_close(gradients({0.0F, -2.0F, -1.0F}, loss), {-2.0F + 0.5F, 1.0F - 0.5F, -0.5F});
 }
 
 TEST(WeightedPolicyGradient, WeighsByTokenOrBySequence) {
   const std::vector<float> now = {-1.0F + std::log(3.0F), -1.0F - std::log(2.0F), -5.0F};
   const at::Tensor mask = row({1, 1, 0});
   const auto weights = [&](const ImportanceWeightOptions& how) {
-    return numbers(importance_weights(row(now), row(kOld), mask, how) * mask);
+    return numbers(importance_weights(row(now), row(kOldLogprobs), mask, how) * mask);
   };
-  expect_near(weights({.by_sequence = false, .upper = 2.0, .lower = {}}), {2.0F, 0.5F, 0.0F});
-  expect_near(weights({.by_sequence = true, .upper = 2.0, .lower = {}}),
-              {1.5F, 1.5F, 0.0F});  // what stands outside the mask does not count
-  expect_near(weights({.by_sequence = false, .upper = 2.0, .lower = 0.4}),
-              {0.0F, 0.5F, 0.0F});  // IcePop
+  expect_close(weights({.by_sequence = false, .upper = 2.0, .lower = {}}), {2.0F, 0.5F, 0.0F});
+  expect_close(weights({.by_sequence = true, .upper = 2.0, .lower = {}}),
+               {1.5F, 1.5F, 0.0F});  // what stands outside the mask does not count
+  expect_close(weights({.by_sequence = false, .upper = 2.0, .lower = 0.4}),
+               {0.0F, 0.5F, 0.0F});  // IcePop
   const auto loss = [&](const at::Tensor& logprobs) {
-    return weighted_policy_gradient_loss(logprobs, row(kOld), row(kAdvantages), mask,
+    return weighted_policy_gradient_loss(logprobs, row(kOldLogprobs), row(kAdvantages), mask,
                                          ImportanceWeightOptions{});
   };
   const std::vector<float> weighed = gradients(now, loss);
-  expect_near({weighed[0], weighed[1]}, {-4.0F, 0.5F});
+  expect_close({weighed[0], weighed[1]}, {-4.0F, 0.5F});
   EXPECT_EQ(numbers(loss(row(now)).clipped_BT * mask), (std::vector<float>{1, 0, 0}));
 }
 

@@ -17,9 +17,9 @@ TEST(CommandLine, AFailureOnATerminalHasEscapes) {
     shown = terminal.shown();
   }
   EXPECT_EQ(shown, "error: reward: \\x1b]0;x\\x07\\u202e\n");
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(fail(why), 1);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: " + why.message() + "\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "error: " + why.message() + "\n");
 }
 
 }  // namespace

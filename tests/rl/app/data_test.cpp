@@ -15,13 +15,13 @@ using nlohmann::ordered_json;
 
 const std::string kFiles = STARLING_SOURCE_DIR "/tests/rl/data/files/";
 
-struct Outcome {
+struct DataOutcome {
   int code;
   std::string out;
   std::string error;
 };
 
-Outcome data(std::vector<std::string> arguments) {
+DataOutcome data(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "data");
   std::vector<char*> argv;
   for (auto& argument : arguments) argv.push_back(argument.data());
@@ -54,7 +54,7 @@ class DataCommand : public ::testing::Test {
 };
 
 TEST_F(DataCommand, HeadShowsRowsForPeopleAndForPrograms) {
-  const Outcome people = data({"head", kFiles + "verl_snappy.parquet", "-n", "1"});
+  const DataOutcome people = data({"head", kFiles + "verl_snappy.parquet", "-n", "1"});
   EXPECT_EQ(people.code, 0) << people.error;
   EXPECT_NE(
       people.out.find(
@@ -66,7 +66,7 @@ TEST_F(DataCommand, HeadShowsRowsForPeopleAndForPrograms) {
   const std::string longest = file("long.jsonl", R"({"a": ")" + std::string(1000, 'x') + "\"}\n");
   EXPECT_LT(data({"head", longest}).out.size(), 700u);
   for (const char* wrong : {"0", "-3", "two", "1.5", "99999999999999999999"}) {
-    const Outcome told = data({"head", longest, "-n", wrong});
+    const DataOutcome told = data({"head", longest, "-n", wrong});
     EXPECT_EQ(told.code, 2) << wrong;
     EXPECT_NE(told.error.find("is no whole number from 1"), std::string::npos) << told.error;
   }
@@ -93,7 +93,7 @@ TEST_F(DataCommand, StatsDescribeColumns) {
 {"kind": "y", "text": null, "list": []}
 {"kind": "x", "text": "abcdefgh", "list": ["a"]}
 )");
-  const Outcome json = data({"stats", path, "--json"});
+  const DataOutcome json = data({"stats", path, "--json"});
   ASSERT_EQ(json.code, 0) << json.error;
   const ordered_json stats = ordered_json::parse(json.out);
   EXPECT_EQ(stats["rows"], 3);
@@ -103,7 +103,7 @@ TEST_F(DataCommand, StatsDescribeColumns) {
   EXPECT_EQ(stats["columns"][1]["characters"]["max"], 8);
   EXPECT_EQ(stats["columns"][2]["type"], "mixed");
   EXPECT_EQ(stats["columns"][2]["elements"]["max"], 2);
-  const Outcome people =
+  const DataOutcome people =
       data({"stats", path, "--tokenizer",
             STARLING_SOURCE_DIR "/tests/fixtures/tokenizers/llama2_bytefallback"});
   EXPECT_NE(people.out.find("text: text, missing in 1\n  characters: 4 to 8"), std::string::npos)
@@ -115,7 +115,7 @@ TEST_F(DataCommand, ConvertGoesFromAnyFormIntoAnyOther) {
   const std::vector<ordered_json> rows = rows_of(kFiles + "verl_snappy.parquet");
   std::string from = kFiles + "verl_snappy.parquet";
   for (const char* name : {"a.jsonl", "b.parquet", "c.arrow", "d.json", "folder", "e.jsonl"}) {
-    const Outcome done = data({"convert", from, out(name)});
+    const DataOutcome done = data({"convert", from, out(name)});
     ASSERT_EQ(done.code, 0) << name << ": " << done.error;
     EXPECT_NE(done.out.find(": 10 rows"), std::string::npos);
     from = out(name);
@@ -129,7 +129,7 @@ TEST_F(DataCommand, ConvertMapsColumnsIntoVerlsForm) {
   const std::string gsm8k =
       file("gsm8k.jsonl", R"({"question": "2+3?", "answer": "2 and 3 are 5\n#### 5"})"
                           "\n");
-  const Outcome done =
+  const DataOutcome done =
       data({"convert", gsm8k, out("gsm8k.parquet"), "data.prompt_template='Q: {question}'",
             "data.answer_after='####'", "data.prompt_form=chat"});
   ASSERT_EQ(done.code, 0) << done.error;
@@ -145,7 +145,7 @@ TEST_F(DataCommand, ErrorsNameWhatIsWrongAndLeaveNothingBehind) {
   EXPECT_NE(data({"head", kFiles + "../make_files.py"}).error.find("make_files.py"),
             std::string::npos);
   const std::string mixed = file("mixed.jsonl", "{\"a\": 1}\n{\"a\": \"x\"}\n");
-  const Outcome refused = data({"convert", mixed, out("mixed.parquet")});
+  const DataOutcome refused = data({"convert", mixed, out("mixed.parquet")});
   EXPECT_EQ(refused.code, 1);
   EXPECT_NE(refused.error.find("mixed.jsonl:2"), std::string::npos) << refused.error;
   EXPECT_FALSE(std::filesystem::exists(out("mixed.parquet")));

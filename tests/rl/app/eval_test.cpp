@@ -21,7 +21,7 @@
 namespace rl {
 namespace {
 
-struct Outcome {
+struct EvalOutcome {
   int exit = 0;
   std::string out;
   std::string errors;
@@ -40,14 +40,14 @@ class EvalCommand : public ::testing::Test {
 
   std::string file(const std::string& name) const { return folder_.file(name); }
 
-  Outcome run(std::vector<std::string> arguments) const {
+  EvalOutcome run(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), "eval");
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     std::ostringstream out;
     std::streambuf* const old = std::cout.rdbuf(out.rdbuf());
     ::testing::internal::CaptureStderr();
-    Outcome outcome;
+    EvalOutcome outcome;
     outcome.exit = eval_command(static_cast<int>(argv.size()), argv.data());
     outcome.errors = ::testing::internal::GetCapturedStderr();
     std::cout.rdbuf(old);
@@ -58,7 +58,7 @@ class EvalCommand : public ::testing::Test {
   // With --json; the results by data source.
   std::map<std::string, nlohmann::json> results(std::vector<std::string> arguments) const {
     arguments.push_back("--json");
-    const Outcome outcome = run(std::move(arguments));
+    const EvalOutcome outcome = run(std::move(arguments));
     EXPECT_EQ(outcome.exit, 0) << outcome.errors;
     std::map<std::string, nlohmann::json> by_source;
     const nlohmann::json all = nlohmann::json::parse(outcome.out, nullptr, false);
@@ -118,8 +118,9 @@ TEST_F(EvalCommand, GivesTheSameFiguresForTheSameSeed) {
 }
 
 TEST_F(EvalCommand, WritesAPageWithEveryAnswer) {
-  const Outcome outcome = run({"--model", file("model"), "--data", file("rows.jsonl"), "--reward",
-                               "rule=exact", "--max-tokens", "4", "--out", file("page.html")});
+  const EvalOutcome outcome =
+      run({"--model", file("model"), "--data", file("rows.jsonl"), "--reward", "rule=exact",
+           "--max-tokens", "4", "--out", file("page.html")});
   EXPECT_EQ(outcome.exit, 0) << outcome.errors;
   EXPECT_NE(outcome.out.find("all: 2 prompts, 2 answers, 0 errors"), std::string::npos)
       << outcome.out;
@@ -159,7 +160,7 @@ TEST_F(EvalCommand, UsesTheAdapterOfACheckpointOnTheModelThatItIsFor) {
   arguments.insert(arguments.end(), rest.begin(), rest.end());
   EXPECT_EQ(results(arguments).at("toy")["prompts"], 2);
   std::filesystem::remove_all(file("model"));
-  const Outcome gone = run(arguments);
+  const EvalOutcome gone = run(arguments);
   EXPECT_EQ(gone.exit, 1);
   EXPECT_NE(gone.errors.find("the model that " + file("step/actor/lora_adapter") + " is for"),
             std::string::npos)
@@ -167,7 +168,7 @@ TEST_F(EvalCommand, UsesTheAdapterOfACheckpointOnTheModelThatItIsFor) {
 }
 
 TEST_F(EvalCommand, CountsAnswersThatFailAndSaysSo) {
-  const Outcome outcome =
+  const EvalOutcome outcome =
       run({"--model", file("model"), "--data", file("rows.jsonl"), "--reward", "rule=exact",
            "--max-tokens", "4", "data.max_prompt_length=2", "data.truncation=error"});
   EXPECT_EQ(outcome.exit, 1);
@@ -178,8 +179,8 @@ TEST_F(EvalCommand, CountsAnswersThatFailAndSaysSo) {
       << R"({"prompt":"sort dcba","answer":"abcd"})"
       << "\n"
       << nlohmann::json{{"prompt", long_prompt}, {"answer", "a"}}.dump() << "\n";
-  const Outcome beyond = run({"--model", file("model"), "--data", file("long.jsonl"), "--reward",
-                              "rule=exact", "--max-tokens", "4"});
+  const EvalOutcome beyond = run({"--model", file("model"), "--data", file("long.jsonl"),
+                                  "--reward", "rule=exact", "--max-tokens", "4"});
   EXPECT_EQ(beyond.exit, 1);
   EXPECT_NE(beyond.errors.find("long.jsonl:2"), std::string::npos) << beyond.errors;
   EXPECT_NE(beyond.errors.find("1 answers have no score"), std::string::npos) << beyond.errors;
@@ -196,7 +197,7 @@ TEST_F(EvalCommand, WarnsOfDataThatAreNotWhatTheySeem) {
                                      << R"({"prompt": "sort dc", "reply": "cd"})"
                                      << "\n";
   ::testing::internal::CaptureStdout();
-  const Outcome outcome =
+  const EvalOutcome outcome =
       run({"--model", file("model"), "--data", file("plain.jsonl"), "--json", "--reward",
            "+custom_reward_function.path=" + file("reward.py"), "--max-tokens", "4"});
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
@@ -213,7 +214,7 @@ TEST_F(EvalCommand, WarnsOfDataThatAreNotWhatTheySeem) {
 
 TEST_F(EvalCommand, NamesWhatIsWrong) {
   const auto expect = [&](std::vector<std::string> arguments, int exit, const std::string& words) {
-    const Outcome outcome = run(std::move(arguments));
+    const EvalOutcome outcome = run(std::move(arguments));
     EXPECT_EQ(outcome.exit, exit);
     EXPECT_NE(outcome.errors.find(words), std::string::npos) << outcome.errors;
   };

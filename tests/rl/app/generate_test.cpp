@@ -23,7 +23,7 @@
 namespace rl {
 namespace {
 
-struct Outcome {
+struct GenerateOutcome {
   int exit = 0;
   std::vector<std::string> lines;
   std::string errors;
@@ -31,8 +31,8 @@ struct Outcome {
   nlohmann::json json(std::size_t line) const { return nlohmann::json::parse(lines.at(line)); }
 };
 
-Outcome run(int (*command)(int, char**), std::vector<std::string> arguments,
-            const std::string& input = "") {
+GenerateOutcome run(int (*command)(int, char**), std::vector<std::string> arguments,
+                    const std::string& input = "") {
   arguments.insert(arguments.begin(), "command");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -42,7 +42,7 @@ Outcome run(int (*command)(int, char**), std::vector<std::string> arguments,
   std::streambuf* const old_out = std::cout.rdbuf(out.rdbuf());
   std::cin.clear();
   ::testing::internal::CaptureStderr();
-  Outcome outcome;
+  GenerateOutcome outcome;
   outcome.exit = command(static_cast<int>(argv.size()), argv.data());
   outcome.errors = ::testing::internal::GetCapturedStderr();
   std::cin.rdbuf(old_in);
@@ -60,7 +60,7 @@ TEST(GenerateCommand, ContinuesIdsGreedilyByDefault) {
   std::string ids;
   for (int id : reference["input_ids"][0].get<std::vector<int>>())
     ids += (ids.empty() ? "" : ",") + std::to_string(id);
-  const Outcome outcome =
+  const GenerateOutcome outcome =
       run(generate_command,
           {"--model", llama(), "--ids", ids, "--max-new-tokens", "24", "--ignore-eos", "--json"});
   EXPECT_EQ(outcome.exit, 0) << outcome.errors;
@@ -72,13 +72,14 @@ TEST(GenerateCommand, ContinuesIdsGreedilyByDefault) {
 }
 
 TEST(GenerateCommand, AListInBracketsIsOnePrompt) {
-  const Outcome outcome = run(generate_command, {"--model", llama(), "--ids", "[1,5,6]", "--ids",
-                                                 "7,8", "--max-new-tokens", "1", "--json"});
+  const GenerateOutcome outcome = run(
+      generate_command,
+      {"--model", llama(), "--ids", "[1,5,6]", "--ids", "7,8", "--max-new-tokens", "1", "--json"});
   EXPECT_EQ(outcome.exit, 0) << outcome.errors;
   ASSERT_EQ(outcome.lines.size(), 2U);
   EXPECT_EQ(outcome.json(0)["prompt_ids"], nlohmann::json({1, 5, 6}));
   EXPECT_EQ(outcome.json(1)["prompt_ids"], nlohmann::json({7, 8}));
-  const Outcome wrong = run(generate_command, {"--model", llama(), "--ids", "[1,5"});
+  const GenerateOutcome wrong = run(generate_command, {"--model", llama(), "--ids", "[1,5"});
   EXPECT_EQ(wrong.exit, 1);
   EXPECT_NE(wrong.errors.find("'[1,5' is not a list of token ids"), std::string::npos)
       << wrong.errors;
@@ -91,7 +92,7 @@ TEST(GenerateCommand, ComputesByLibTorchWhereBitsMayDiffer) {
   const auto with = [&](const std::string& deterministic) {
     std::vector<std::string> all = arguments;
     all.push_back(deterministic);
-    const Outcome outcome = run(generate_command, all);
+    const GenerateOutcome outcome = run(generate_command, all);
     EXPECT_EQ(outcome.exit, 0) << outcome.errors;
     return outcome.json(0);
   };
@@ -103,18 +104,19 @@ TEST(GenerateCommand, ComputesByLibTorchWhereBitsMayDiffer) {
 }
 
 TEST(GenerateCommand, SaysWhereItCannotCompute) {
-  const Outcome unknown =
+  const GenerateOutcome unknown =
       run(generate_command, {"--model", llama(), "--ids", "5,6", "--device", "gpu"});
   EXPECT_EQ(unknown.exit, 1);
   EXPECT_NE(unknown.errors.find("device is 'gpu'; it can be cpu, cuda or cuda:NUMBER"),
             std::string::npos)
       << unknown.errors;
-  const Outcome adapter = run(generate_command, {"--model", llama(), "--ids", "5,6", "--device",
-                                                 "cuda", "--adapter", "anywhere"});
+  const GenerateOutcome adapter =
+      run(generate_command,
+          {"--model", llama(), "--ids", "5,6", "--device", "cuda", "--adapter", "anywhere"});
   EXPECT_NE(adapter.errors.find("adapters are used on the CPU only"), std::string::npos)
       << adapter.errors;
   if (find_device("cuda").ok()) GTEST_SKIP() << "this machine has a CUDA device";
-  const Outcome none =
+  const GenerateOutcome none =
       run(score_command, {"--model", llama(), "--device", "cuda"}, "{\"ids\":[5,6]}\n");
   EXPECT_EQ(none.exit, 1);
   EXPECT_NE(none.errors.find("device cuda: "), std::string::npos) << none.errors;
@@ -130,7 +132,7 @@ TEST(GenerateCommand, GeneratesWithWeightsInEightBits) {
     all.push_back(weights);
     return run(generate_command, all);
   };
-  const Outcome fp32 = with("fp32"), int8 = with("int8"), int4 = with("int4");
+  const GenerateOutcome fp32 = with("fp32"), int8 = with("int8"), int4 = with("int4");
   ASSERT_EQ(fp32.exit, 0) << fp32.errors;
   ASSERT_EQ(int8.exit, 0) << int8.errors;
   const double exact = fp32.json(0)["logprobs"][0], rounded = int8.json(0)["logprobs"][0];
@@ -163,7 +165,7 @@ TEST(GenerateCommand, HonoursTheGenerationConfig) {
     std::vector<std::string> arguments = {"--model", model,          "--ids",
                                           "5,6,7,8", "--ignore-eos", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const Outcome outcome = run(generate_command, arguments);
+    const GenerateOutcome outcome = run(generate_command, arguments);
     EXPECT_EQ(outcome.exit, 0) << outcome.errors;
     return outcome.exit == 0 ? outcome.json(0)["ids"].get<std::vector<int>>() : std::vector<int>();
   };
@@ -186,7 +188,8 @@ TEST(GenerateCommand, HonoursTheGenerationConfig) {
   EXPECT_EQ(ids(searched.path()), ids(llama(), {"--beams", "4", "--max-new-tokens", "9"}));
   EXPECT_EQ(ids(searched.path(), {"--beams", "0"}), ids(llama(), {"--max-new-tokens", "9"}));
   const LlamaWith contrasted(R"({"no_repeat_ngram_size": 4})");
-  const Outcome refused = run(generate_command, {"--model", contrasted.path(), "--ids", "5"});
+  const GenerateOutcome refused =
+      run(generate_command, {"--model", contrasted.path(), "--ids", "5"});
   EXPECT_EQ(refused.exit, 1);
   EXPECT_NE(refused.errors.find("no_repeat_ngram_size is 4, which is not supported"),
             std::string::npos)
@@ -194,7 +197,7 @@ TEST(GenerateCommand, HonoursTheGenerationConfig) {
 }
 
 TEST(GenerateCommand, SearchesWithBeams) {
-  const Outcome outcome =
+  const GenerateOutcome outcome =
       run(generate_command,
           {"--model", llama(), "--ids", "5,6,7", "--beams", "3", "--n", "2", "--length-penalty",
            "0.5", "--early-stopping", "true", "--max-new-tokens", "6", "--json"});
@@ -205,26 +208,26 @@ TEST(GenerateCommand, SearchesWithBeams) {
 }
 
 TEST(GenerateCommand, PrintsTheLogprobsThatAreAskedFor) {
-  const Outcome outcome = run(generate_command, {"--model",
-                                                 llama(),
-                                                 "--ids",
-                                                 "5,6,7",
-                                                 "--max-new-tokens",
-                                                 "4",
-                                                 "--ignore-eos",
-                                                 "--json",
-                                                 "--top-logprobs",
-                                                 "2",
-                                                 "--prompt-logprobs",
-                                                 "--prompt-top-logprobs",
-                                                 "3",
-                                                 "--processed-logprobs",
-                                                 "--logit-bias",
-                                                 "9=100",
-                                                 "--temperature",
-                                                 "1",
-                                                 "--bad-ids",
-                                                 "8"});
+  const GenerateOutcome outcome = run(generate_command, {"--model",
+                                                         llama(),
+                                                         "--ids",
+                                                         "5,6,7",
+                                                         "--max-new-tokens",
+                                                         "4",
+                                                         "--ignore-eos",
+                                                         "--json",
+                                                         "--top-logprobs",
+                                                         "2",
+                                                         "--prompt-logprobs",
+                                                         "--prompt-top-logprobs",
+                                                         "3",
+                                                         "--processed-logprobs",
+                                                         "--logit-bias",
+                                                         "9=100",
+                                                         "--temperature",
+                                                         "1",
+                                                         "--bad-ids",
+                                                         "8"});
   EXPECT_EQ(outcome.exit, 0) << outcome.errors;
   const nlohmann::json line = outcome.json(0);
   EXPECT_EQ(line["ids"], nlohmann::json({9, 9, 9, 9}));
@@ -236,7 +239,7 @@ TEST(GenerateCommand, PrintsTheLogprobsThatAreAskedFor) {
   EXPECT_EQ(line["top_processed_logprobs"][0][0]["id"], 9);
   EXPECT_EQ(line["prompt_logprobs"].size(), 2U);
   EXPECT_EQ(line["prompt_top_logprobs"][1].size(), 3U);
-  const Outcome best =
+  const GenerateOutcome best =
       run(generate_command, {"--model", llama(), "--ids", "5", "--max-new-tokens", "4",
                              "--temperature", "1", "--n", "2", "--best-of", "5", "--json"});
   EXPECT_EQ(best.lines.size(), 2U);
@@ -251,7 +254,7 @@ TEST(GenerateCommand, StopsAtAText) {
         "40",      "--ignore-eos",   "--temperature", "1",     "--seed",
         "4",       "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const Outcome outcome = run(generate_command, arguments);
+    const GenerateOutcome outcome = run(generate_command, arguments);
     EXPECT_EQ(outcome.exit, 0) << outcome.errors;
     return outcome.json(0);
   };
@@ -285,24 +288,24 @@ TEST(SamplingOptions, TakesABadWordAsItStandsInATextAndAtItsBeginning) {
 }
 
 TEST(GenerateCommand, AnswersJsonLinesInOrder) {
-  const Outcome outcome = run(generate_command,
-                              {"--model", llama(), "--json", "--temperature", "1", "--seed", "5",
-                               "--n", "2", "--max-new-tokens", "4"},
-                              "{\"ids\":[1,2,3]}\n\n{\"ids\":[4]}\n");
+  const GenerateOutcome outcome = run(generate_command,
+                                      {"--model", llama(), "--json", "--temperature", "1", "--seed",
+                                       "5", "--n", "2", "--max-new-tokens", "4"},
+                                      "{\"ids\":[1,2,3]}\n\n{\"ids\":[4]}\n");
   EXPECT_EQ(outcome.exit, 0) << outcome.errors;
   ASSERT_EQ(outcome.lines.size(), 4U);
   EXPECT_EQ(outcome.json(0)["prompt_ids"], nlohmann::json({1, 2, 3}));
   EXPECT_EQ(outcome.json(1)["prompt_ids"], nlohmann::json({1, 2, 3}));
   EXPECT_EQ(outcome.json(3)["prompt_ids"], nlohmann::json::array({4}));
-  const Outcome again =
+  const GenerateOutcome again =
       run(generate_command, {"--model", llama(), "--json", "--temperature", "1", "--seed", "5",
                              "--ids", "4", "--max-new-tokens", "4"});
   EXPECT_EQ(again.lines.at(0), outcome.lines.at(2));
 }
 
 TEST(GenerateCommand, ServesTheGoodPromptsAndFailsForTheBadOne) {
-  const Outcome outcome = run(generate_command, {"--model", llama(), "--json"},
-                              "{\"ids\":[1]}\n{\"ids\":[]}\n{\"ids\":[2]}\n");
+  const GenerateOutcome outcome = run(generate_command, {"--model", llama(), "--json"},
+                                      "{\"ids\":[1]}\n{\"ids\":[]}\n{\"ids\":[2]}\n");
   EXPECT_EQ(outcome.exit, 1);
   EXPECT_EQ(outcome.lines.size(), 2U);
   EXPECT_NE(outcome.errors.find("error: stdin:2: request: the prompt is empty"), std::string::npos)
@@ -310,7 +313,7 @@ TEST(GenerateCommand, ServesTheGoodPromptsAndFailsForTheBadOne) {
 }
 
 TEST(GenerateCommand, NamesWhatIsWrong) {
-  const auto expect = [](const Outcome& outcome, int exit, const std::string& words) {
+  const auto expect = [](const GenerateOutcome& outcome, int exit, const std::string& words) {
     EXPECT_EQ(outcome.exit, exit);
     EXPECT_TRUE(outcome.lines.empty());
     EXPECT_TRUE(outcome.errors.starts_with("error: ")) << outcome.errors;
@@ -351,7 +354,7 @@ TEST(GenerateCommand, ChatsWithSmolLm2) {
   std::string input;
   for (const nlohmann::json& row : reference)
     input += nlohmann::json{{"messages", row["messages"]}}.dump() + "\n";
-  const Outcome outcome =
+  const GenerateOutcome outcome =
       run(generate_command, {"--model", gguf->string(), "--json", "--max-new-tokens", "35"}, input);
   EXPECT_EQ(outcome.exit, 0) << outcome.errors;
   ASSERT_EQ(outcome.lines.size(), reference.size());
@@ -365,7 +368,7 @@ TEST(GenerateCommand, ChatsWithSmolLm2) {
 TEST(ScoreCommand, GivesTheLogprobOfEachTokenAfterTheFirst) {
   const nlohmann::json reference =
       testing::read_json(testing::fixtures() / "models" / "llama" / "reference.json");
-  const Outcome outcome =
+  const GenerateOutcome outcome =
       run(score_command, {"--model", llama()},
           nlohmann::json{{"ids", reference["input_ids"][0]}}.dump() + "\n{\"ids\":[7]}\n");
   EXPECT_EQ(outcome.exit, 0) << outcome.errors;
@@ -378,11 +381,11 @@ TEST(ScoreCommand, GivesTheLogprobOfEachTokenAfterTheFirst) {
 }
 
 TEST(ScoreCommand, RefusesTextAndTooLongSequences) {
-  const Outcome text = run(score_command, {"--model", llama()}, "{\"prompt\":\"x\"}\n");
+  const GenerateOutcome text = run(score_command, {"--model", llama()}, "{\"prompt\":\"x\"}\n");
   EXPECT_EQ(text.exit, 1);
   EXPECT_NE(text.errors.find("stdin:1"), std::string::npos);
   const std::vector<int> ids(129, 1);  // the context holds 128
-  const Outcome longer =
+  const GenerateOutcome longer =
       run(score_command, {"--model", llama()}, nlohmann::json{{"ids", ids}}.dump() + "\n");
   EXPECT_EQ(longer.exit, 1);
   EXPECT_NE(longer.errors.find("129 tokens"), std::string::npos) << longer.errors;

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Told {
+struct RewardOutcome {
   int code = 0;
   std::vector<std::string> lines;
   std::string errors;
@@ -33,14 +33,14 @@ class RewardScoreCommand : public ::testing::Test {
     return path.string();
   }
 
-  static Told reward(std::vector<std::string> arguments) {
+  static RewardOutcome reward(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "reward");
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     std::ostringstream out, errors;
     std::streambuf* const old_out = std::cout.rdbuf(out.rdbuf());
     std::streambuf* const old_errors = std::cerr.rdbuf(errors.rdbuf());
-    Told told;
+    RewardOutcome told;
     told.code = reward_command(static_cast<int>(argv.size()), argv.data());
     std::cout.rdbuf(old_out);
     std::cerr.rdbuf(old_errors);
@@ -58,12 +58,12 @@ TEST_F(RewardScoreCommand, SaysScoreRuleAndWhatWasCompared) {
       file("rows.jsonl",
            "{\"response\": \"\\\\boxed{10\\\\text{ cm}^2}\", \"ground_truth\": \"10\"}\n"
            "{\"response\": \"ten\", \"ground_truth\": 10}\n");
-  const Told people = reward({"score", rows, "--reward", "rule=math"});
+  const RewardOutcome people = reward({"score", rows, "--reward", "rule=math"});
   EXPECT_EQ(people.code, 0) << people.errors;
   EXPECT_EQ(people.lines, (std::vector<std::string>{rows + ":1: 1 by math: '10' for '10'",
                                                     rows + ":2: 0 by math: no answer for '10'",
                                                     "2 scores, mean 0.5"}));
-  const Told programs = reward({"score", rows, "--reward", "rule=math", "--json"});
+  const RewardOutcome programs = reward({"score", rows, "--reward", "rule=math", "--json"});
   EXPECT_EQ(programs.code, 0) << programs.errors;
   ASSERT_EQ(programs.lines.size(), 2u);
   EXPECT_EQ(programs.object(0), json::parse(R"({"score": 1.0, "rule": "math",
@@ -77,7 +77,7 @@ TEST_F(RewardScoreCommand, RulesGoByDataSourceAndColumnsByKeys) {
                          "\n"
                          R"({"output": "Answer: 5", "gts": "5", "data_source": "aime24"})"
                          "\n");
-  const Told told =
+  const RewardOutcome told =
       reward({"score", rows, "--json", "data.columns.response=output", "data.columns.answer=gts"});
   EXPECT_EQ(told.code, 0) << told.errors;
   ASSERT_EQ(told.lines.size(), 2u);
@@ -94,7 +94,7 @@ TEST_F(RewardScoreCommand, ARowThatFailsIsOneAmongTheOthers) {
 {"response": "4"}
 {"response": "4", "ground_truth": "5"}
 )");
-  const Told told = reward({"score", rows, "--reward", "rule=number", "--json"});
+  const RewardOutcome told = reward({"score", rows, "--reward", "rule=number", "--json"});
   EXPECT_EQ(told.code, 1);
   EXPECT_EQ(told.errors, "error: 4 of 6 rows have no score\n");
   ASSERT_EQ(told.lines.size(), 6u);
@@ -124,7 +124,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info, a, b=5):
 {"response": "x", "ground_truth": ""}
 {"response": "fail"}
 )");
-  const Told told = reward({"score", rows, "--config", config, "--json"});
+  const RewardOutcome told = reward({"score", rows, "--config", config, "--json"});
   EXPECT_EQ(told.code, 1);
   ASSERT_EQ(told.lines.size(), 3u) << told.errors;
   EXPECT_EQ(told.object(0)["score"], 1.0) << told.lines[0];
@@ -134,7 +134,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info, a, b=5):
   EXPECT_NE(told.object(2)["error"].get<std::string>().find("ValueError: told to"),
             std::string::npos)
       << told.lines[2];
-  const Told overridden =
+  const RewardOutcome overridden =
       reward({"score", rows, "--json", "--reward", "custom_reward_function.path=" + function,
               "+custom_reward_function.reward_kwargs.a=null",
               "+custom_reward_function.reward_kwargs.b=3"});
@@ -155,7 +155,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 )");
   ::testing::internal::CaptureStdout();
   ::testing::internal::CaptureStderr();
-  const Told told =
+  const RewardOutcome told =
       reward({"score", rows, "--json", "--reward", "+custom_reward_function.path=" + function});
   const std::string errors = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
@@ -164,7 +164,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   ASSERT_EQ(told.lines.size(), 2u) << told.errors;
   EXPECT_EQ(told.object(0)["compared"], json::parse(R"({"answer": "x", "ground_truth": null})"));
   EXPECT_EQ(told.object(1)["score"], nullptr);
-  const Told people =
+  const RewardOutcome people =
       reward({"score", rows, "--reward", "custom_reward_function.path=" + function});
   EXPECT_EQ(people.lines.at(0), rows + ":1: 1 by function: 'x' for no ground truth");
 }
@@ -172,7 +172,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 TEST_F(RewardScoreCommand, ARewardMayBeAddedAsHydraAdds) {
   const std::string rows = file("rows.jsonl", R"({"response": "3", "ground_truth": "3"})");
   for (const char* sign : {"", "+", "++"}) {
-    const Told told =
+    const RewardOutcome told =
         reward({"score", rows, "--json", "--reward", sign + std::string("rule=exact")});
     EXPECT_EQ(told.code, 0) << told.errors;
     EXPECT_EQ(told.object(0)["rule"], "exact") << sign;
@@ -181,8 +181,9 @@ TEST_F(RewardScoreCommand, ARewardMayBeAddedAsHydraAdds) {
 
 TEST_F(RewardScoreCommand, AMixtureHasItsParts) {
   const std::string rows = file("rows.jsonl", R"({"response": "so 3", "ground_truth": "3"})");
-  const Told told = reward({"score", rows, "--json", "--reward",
-                            "mixture=[{rule: exact, weight: 0.25}, {rule: number, weight: 0.75}]"});
+  const RewardOutcome told =
+      reward({"score", rows, "--json", "--reward",
+              "mixture=[{rule: exact, weight: 0.25}, {rule: number, weight: 0.75}]"});
   EXPECT_EQ(told.code, 0) << told.errors;
   const json row = told.object(0);
   EXPECT_EQ(row["score"], 0.75);
@@ -195,7 +196,7 @@ TEST_F(RewardScoreCommand, MistakesAreNamed) {
   const std::string rows = file("rows.jsonl", R"({"response": "3", "ground_truth": "3"})");
   const auto fails = [](const std::vector<std::string>& arguments, int code,
                         const std::string& part) {
-    const Told told = reward(arguments);
+    const RewardOutcome told = reward(arguments);
     EXPECT_EQ(told.code, code) << told.errors;
     EXPECT_NE(told.errors.find(part), std::string::npos) << told.errors;
   };
@@ -207,7 +208,7 @@ TEST_F(RewardScoreCommand, MistakesAreNamed) {
   fails({"score"}, 2, "rows is required");
   fails({"nothing"}, 2, "no command 'reward nothing'");
   fails({}, 2, "usage: starling reward score");
-  const Told help = reward({"--help"});
+  const RewardOutcome help = reward({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.lines.at(0), "usage: starling reward score ROWS ...");
 }

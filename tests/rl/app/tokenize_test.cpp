@@ -9,15 +9,15 @@
 
 namespace {
 
-struct Outcome {
+struct TokenizeOutcome {
   int exit_code;
   std::string out;
   std::string err;
 };
 
 // Runs a command with these arguments and this stdin.
-Outcome run(int (*command)(int, char**), std::vector<std::string> arguments,
-            const std::string& input) {
+TokenizeOutcome run_command(int (*command)(int, char**), std::vector<std::string> arguments,
+                            const std::string& input) {
   std::vector<char*> argv;
   for (auto& argument : arguments) argv.push_back(argument.data());
   std::istringstream in(input);
@@ -36,20 +36,20 @@ Outcome run(int (*command)(int, char**), std::vector<std::string> arguments,
 
 const std::string kModel = STARLING_SOURCE_DIR "/tests/fixtures/tokenizers/llama2_bytefallback";
 
-Outcome tokenize(const std::string& input, std::vector<std::string> more = {}) {
+TokenizeOutcome tokenize(const std::string& input, std::vector<std::string> more = {}) {
   std::vector<std::string> arguments = {"tokenize", "--model", kModel};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return run(rl::tokenize_command, arguments, input);
+  return run_command(rl::tokenize_command, arguments, input);
 }
 
-Outcome detokenize(const std::string& input, std::vector<std::string> more = {}) {
+TokenizeOutcome detokenize(const std::string& input, std::vector<std::string> more = {}) {
   std::vector<std::string> arguments = {"detokenize", "--model", kModel};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return run(rl::detokenize_command, arguments, input);
+  return run_command(rl::detokenize_command, arguments, input);
 }
 
 TEST(TokenizeCommand, LineByLineBothWays) {
-  const Outcome ids = tokenize("{\"text\": \"Hello, world!\"}\n\n{\"text\": \"\"}\n");
+  const TokenizeOutcome ids = tokenize("{\"text\": \"Hello, world!\"}\n\n{\"text\": \"\"}\n");
   EXPECT_EQ(ids.exit_code, 0) << ids.err;
   EXPECT_EQ(ids.out, "{\"ids\":[1,356,301,661,415,377,511,337,329,262]}\n{\"ids\":[1]}\n");
   EXPECT_EQ(tokenize("{\"text\": \"\"}\n", {"--no-special"}).out, "{\"ids\":[]}\n");
@@ -66,7 +66,7 @@ TEST(TokenizeCommand, OffsetsAndLengths) {
                              "--no-special"})
                 .out.substr(0, 8),
             "{\"ids\":[");
-  const Outcome unpadded = tokenize(input, {"--padding", "longest"});
+  const TokenizeOutcome unpadded = tokenize(input, {"--padding", "longest"});
   EXPECT_EQ(unpadded.exit_code, 1);
   EXPECT_NE(unpadded.err.find("neither a padding nor an end-of-sequence token"), std::string::npos)
       << unpadded.err;
@@ -77,7 +77,8 @@ TEST(TokenizeCommand, OffsetsAndLengths) {
   const auto with_opt = [&](std::vector<std::string> more) {
     std::vector<std::string> arguments = {"tokenize", "--model", opt};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return run(rl::tokenize_command, arguments, "{\"text\": \"ab\"}\n{\"text\": \"\"}\n").out;
+    return run_command(rl::tokenize_command, arguments, "{\"text\": \"ab\"}\n{\"text\": \"\"}\n")
+        .out;
   };
   const std::string padded = with_opt({"--padding", "5", "--padding-side", "left"});
   EXPECT_NE(padded.find("{\"attention_mask\":[0,0,0,0,1],\"ids\":[1,1,1,1,2]}"), std::string::npos)
@@ -90,7 +91,7 @@ TEST(TokenizeCommand, OffsetsAndLengths) {
 TEST(TokenizeCommand, BadLinesAreNumberedAndEndIt) {
   for (const char* bad : {"{", "[]", "{\"txt\": \"a\"}", "{\"text\": 3}", "{\"text\": \"\\ud800\"}",
                           "{\"text\": \"\xff\"}"}) {
-    const Outcome outcome =
+    const TokenizeOutcome outcome =
         tokenize(std::string("{\"text\": \"\"}\n") + bad + "\n{\"text\": \"\"}\n");
     EXPECT_EQ(outcome.exit_code, 1) << bad;
     EXPECT_EQ(outcome.out, "{\"ids\":[1]}\n") << bad;
@@ -98,20 +99,21 @@ TEST(TokenizeCommand, BadLinesAreNumberedAndEndIt) {
   }
   for (const char* bad : {"{\"ids\": 3}", "{\"ids\": [-1]}", "{\"ids\": [1.5]}",
                           "{\"ids\": [99999]}", "{\"ids\": [1e30]}"}) {
-    const Outcome outcome = detokenize(bad);
+    const TokenizeOutcome outcome = detokenize(bad);
     EXPECT_EQ(outcome.exit_code, 1) << bad;
     EXPECT_EQ(outcome.err.rfind("error: stdin line 1: ", 0), 0u) << outcome.err;
   }
 }
 
 TEST(TokenizeCommand, UsageAndMissingModels) {
-  EXPECT_EQ(run(rl::tokenize_command, {"tokenize"}, "").exit_code, 2);
-  EXPECT_EQ(run(rl::tokenize_command, {"tokenize", "--model", kModel, "--odd"}, "").exit_code, 2);
-  const Outcome help = run(rl::tokenize_command, {"tokenize", "--help"}, "");
+  EXPECT_EQ(run_command(rl::tokenize_command, {"tokenize"}, "").exit_code, 2);
+  EXPECT_EQ(
+      run_command(rl::tokenize_command, {"tokenize", "--model", kModel, "--odd"}, "").exit_code, 2);
+  const TokenizeOutcome help = run_command(rl::tokenize_command, {"tokenize", "--help"}, "");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_NE(help.out.find("--model"), std::string::npos);
-  const Outcome missing =
-      run(rl::detokenize_command, {"detokenize", "--model", "/no/such/model"}, "");
+  const TokenizeOutcome missing =
+      run_command(rl::detokenize_command, {"detokenize", "--model", "/no/such/model"}, "");
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_NE(missing.err.find("/no/such/model"), std::string::npos);
 }

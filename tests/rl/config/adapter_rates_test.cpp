@@ -11,7 +11,7 @@
 namespace rl {
 namespace {
 
-Config load(const KeyTable& keys, std::vector<std::string> overrides) {
+Config load_stage(const KeyTable& keys, std::vector<std::string> overrides) {
   const auto config = Config::load({.file = {}, .overrides = std::move(overrides), .keys = &keys});
   EXPECT_TRUE(config.ok()) << config.status().to_string();
   return config.ok() ? *config : Config();
@@ -19,7 +19,7 @@ Config load(const KeyTable& keys, std::vector<std::string> overrides) {
 
 double rate(const KeyTable& keys, std::vector<std::string> overrides = {},
             const char* key = "optim.lr") {
-  return load(keys, std::move(overrides)).get_float(key).value_or(-1.0);
+  return load_stage(keys, std::move(overrides)).get_float(key).value_or(-1.0);
 }
 
 bool tells_of_adapter(const std::vector<std::string>& notes) {
@@ -60,21 +60,21 @@ TEST(DefaultRates, AreNotThoseThatTheUserSets) {
   EXPECT_EQ(rate(sft_keys(), {"model.lora_rank=8", "optim.lr=1e-05"}), 1e-5)
       << "the default, said by the user";
   EXPECT_EQ(rate(sft_keys(), {"model.lora_rank=8", "optim.lr=null"}), 1e-4) << "nothing said";
-  const Config verl = load(
+  const Config verl = load_stage(
       train_keys(), {"actor_rollout_ref.model.lora_rank=64", std::string(kActorRate) + "=1e-6"});
   EXPECT_EQ(*verl.get_float(kActorRate), 1e-6);
   EXPECT_FALSE(tells_of_adapter(verl.notes()));
 }
 
 TEST(DefaultRates, AreToldWhereTheyAreChosen) {
-  const Config config = load(sft_keys(), {"model.lora_rank=8"});
+  const Config config = load_stage(sft_keys(), {"model.lora_rank=8"});
   EXPECT_NE(std::find(config.notes().begin(), config.notes().end(),
                       "optim.lr is not set: 0.0001, ten times the default of 1e-05, since a LoRA "
                       "adapter is trained"),
             config.notes().end());
   EXPECT_EQ(config.origin("optim.lr"), "from the defaults");
   EXPECT_NE(config.to_yaml().find("lr: 0.0001"), std::string::npos) << config.to_yaml();
-  EXPECT_FALSE(tells_of_adapter(load(sft_keys(), {}).notes()));
+  EXPECT_FALSE(tells_of_adapter(load_stage(sft_keys(), {}).notes()));
   // What reads the configuration that is printed has the same rate.
   const auto check = check_config(
       {.file = {}, .overrides = {"model.path=x", "model.lora_rank=8"}, .keys = &sft_keys()});
@@ -84,7 +84,7 @@ TEST(DefaultRates, AreToldWhereTheyAreChosen) {
   // Of a warm start only where there is one.
   const auto notes_of = [](std::vector<std::string> overrides) {
     std::string all;
-    const Config loaded = load(train_keys(), std::move(overrides));
+    const Config loaded = load_stage(train_keys(), std::move(overrides));
     for (const std::string& note : loaded.notes()) all += note;
     return all;
   };
@@ -95,7 +95,7 @@ TEST(DefaultRates, AreToldWhereTheyAreChosen) {
 }
 
 TEST(DefaultRates, AreWhatOtherKeysReferTo) {
-  const Config config = load(sft_keys(), {"model.lora_rank=8", "optim.min_lr=${optim.lr}"});
+  const Config config = load_stage(sft_keys(), {"model.lora_rank=8", "optim.min_lr=${optim.lr}"});
   EXPECT_EQ(*config.get_float("optim.min_lr"), 1e-4);
 }
 

@@ -12,20 +12,20 @@ namespace {
 constexpr const char* kLossMode = "actor_rollout_ref.actor.policy_loss.loss_mode";
 constexpr const char* kNumber = "actor_rollout_ref.actor.policy_loss.test_number";
 
-std::string complaint(std::vector<std::string> overrides, const KeyTable* keys = nullptr) {
+std::string choice_complaint(std::vector<std::string> overrides, const KeyTable* keys = nullptr) {
   const auto config = Config::load({.file = {}, .overrides = std::move(overrides), .keys = keys});
   return config.ok() ? "" : config.status().message();
 }
 
 TEST(OwnChoices, AValueIsTakenOnceItIsAdded) {
   const std::string chosen = std::string(kLossMode) + "=test_band";
-  EXPECT_NE(complaint({chosen}), "");
+  EXPECT_NE(choice_complaint({chosen}), "");
   add_choice(kLossMode, "test_band");
-  EXPECT_EQ(complaint({chosen}), "");
+  EXPECT_EQ(choice_complaint({chosen}), "");
   EXPECT_EQ(added_choices(kLossMode).back(), "test_band");
   EXPECT_TRUE(added_choices("algorithm.kl_penalty").empty());
   // The others are refused with the whole list.
-  const std::string told = complaint({std::string(kLossMode) + "=test_hand"});
+  const std::string told = choice_complaint({std::string(kLossMode) + "=test_hand"});
   EXPECT_NE(told.find("vanilla, "), std::string::npos) << told;
   EXPECT_NE(told.find("test_band, got the string 'test_hand'"), std::string::npos) << told;
   const auto check = check_config({.file = {}, .overrides = {chosen}});
@@ -35,7 +35,7 @@ TEST(OwnChoices, AValueIsTakenOnceItIsAdded) {
 
 TEST(OwnChoices, AKeyIsTakenOnceItIsAdded) {
   const std::string set = std::string(kNumber) + "=0.25";
-  EXPECT_NE(complaint({set}), "");
+  EXPECT_NE(choice_complaint({set}), "");
   add_key(kNumber);
   add_key(kNumber);
   for (const std::string prefix : {"", "+", "++"}) {
@@ -47,7 +47,7 @@ TEST(OwnChoices, AKeyIsTakenOnceItIsAdded) {
   }
   const auto unset = Config::load({});
   EXPECT_EQ(*unset->find_float(kNumber), std::nullopt);
-  EXPECT_NE(complaint({set}, &sft_keys()), "") << "it is a key of starling train";
+  EXPECT_NE(choice_complaint({set}, &sft_keys()), "") << "it is a key of starling train";
 }
 
 TEST(OwnChoicesDeathTest, WhatIsThereAlreadyIsABug) {

@@ -10,7 +10,7 @@
 namespace rl {
 namespace {
 
-runtime::Result<Config> load(std::vector<std::string> overrides) {
+runtime::Result<Config> load_sft(std::vector<std::string> overrides) {
   return Config::load({.file = {}, .overrides = std::move(overrides), .keys = &sft_keys()});
 }
 
@@ -45,24 +45,24 @@ TEST(StageKeys, PreferencesTakeTheirOwnLossesOnly) {
 }
 
 TEST(StageKeys, ACommandsOwnRowsWinOverTheSharedOnes) {
-  EXPECT_EQ(*load({})->get_string("trainer.default_local_dir"), "checkpoints/starling/sft");
+  EXPECT_EQ(*load_sft({})->get_string("trainer.default_local_dir"), "checkpoints/starling/sft");
 }
 
 TEST(StageKeys, EachCommandKnowsItsOwn) {
   EXPECT_EQ(find_key_table("sft"), &sft_keys());
   EXPECT_EQ(find_key_table("train"), &train_keys());
   EXPECT_EQ(find_key_table("stft"), nullptr);
-  EXPECT_TRUE(load({"optim.lr=1e-5"}).ok());
+  EXPECT_TRUE(load_sft({"optim.lr=1e-5"}).ok());
   EXPECT_FALSE(Config::load({.file = {}, .overrides = {"optim.lr=1e-5"}}).ok());
-  const auto foreign = load({"actor_rollout_ref.actor.optim.lr=1e-5"});
+  const auto foreign = load_sft({"actor_rollout_ref.actor.optim.lr=1e-5"});
   ASSERT_FALSE(foreign.ok());
   EXPECT_NE(foreign.status().message().find("optim.lr"), std::string::npos)
       << foreign.status().message();
 }
 
 TEST(StageKeys, OlderNamesOfVerlStandForTheirSuccessors) {
-  const auto config = load({"model.partial_pretrain=x", "optim.warmup_style=cosine",
-                            "data.multiturn.messages_key=turns", "trainer.max_steps=3"});
+  const auto config = load_sft({"model.partial_pretrain=x", "optim.warmup_style=cosine",
+                                "data.multiturn.messages_key=turns", "trainer.max_steps=3"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_EQ(*config->get_string("model.path"), "x");
   EXPECT_EQ(*config->get_string("optim.lr_scheduler_type"), "cosine");
@@ -72,9 +72,9 @@ TEST(StageKeys, OlderNamesOfVerlStandForTheirSuccessors) {
 }
 
 TEST(StageKeys, HydrasChoicesOfBackEndsChangeNothing) {
-  const auto config =
-      load({"engine=fsdp", "optim=megatron", "model=hf_model", "optim.lr_scheduler=cosine",
-            "optim.warmup_steps_ratio=0.1", "optim.betas=\"[0.9,0.95]\"", "optim.optimizer=muon"});
+  const auto config = load_sft({"engine=fsdp", "optim=megatron", "model=hf_model",
+                                "optim.lr_scheduler=cosine", "optim.warmup_steps_ratio=0.1",
+                                "optim.betas=\"[0.9,0.95]\"", "optim.optimizer=muon"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_EQ(*config->get_float("optim.lr_warmup_steps_ratio"), 0.1);
   EXPECT_EQ(*config->get_floats("optim.betas"), (std::vector<double>{0.9, 0.95}));
@@ -83,13 +83,14 @@ TEST(StageKeys, HydrasChoicesOfBackEndsChangeNothing) {
     return note.starts_with("without effect: engine=fsdp (");
   }));
   for (const char* wrong : {"engine=fspd", "model=llama", "data=x", "trainer=fsdp"})
-    EXPECT_NE(load({wrong}).status().message().find("is a section"), std::string::npos) << wrong;
+    EXPECT_NE(load_sft({wrong}).status().message().find("is a section"), std::string::npos)
+        << wrong;
 }
 
 TEST(StageKeys, IntervalsAreStepsOrEpochs) {
-  EXPECT_TRUE(load({"trainer.save_freq=after_each_epoch"}).ok());
-  EXPECT_TRUE(load({"trainer.save_freq=5"}).ok());
-  EXPECT_FALSE(load({"trainer.save_freq=daily"}).ok());
+  EXPECT_TRUE(load_sft({"trainer.save_freq=after_each_epoch"}).ok());
+  EXPECT_TRUE(load_sft({"trainer.save_freq=5"}).ok());
+  EXPECT_FALSE(load_sft({"trainer.save_freq=daily"}).ok());
 }
 
 }  // namespace

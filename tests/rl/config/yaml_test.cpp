@@ -9,12 +9,12 @@
 namespace rl {
 namespace {
 
-std::string value_of(const std::string& scalar) {
+std::string value_of_scalar(const std::string& scalar) {
   const auto entries = parse_yaml("k: " + scalar + "\n", "t.yaml");
   return entries.ok() && entries->size() == 1 ? entries->front().value.dump() : "error";
 }
 
-std::string complaint(const std::string& text) {
+std::string yaml_complaint(const std::string& text) {
   const auto entries = parse_yaml(text, "t.yaml");
   return entries.ok() ? "" : entries.status().message();
 }
@@ -33,7 +33,7 @@ TEST(Yaml, ReadsScalars) {
       {"!!str 5", "\"5\""}, {"[]", "[]"},
       {"{}", "{}"},
   };
-  for (const auto& [text, expected] : cases) EXPECT_EQ(value_of(text), expected) << text;
+  for (const auto& [text, expected] : cases) EXPECT_EQ(value_of_scalar(text), expected) << text;
 }
 
 TEST(Yaml, TakesDictionariesApartWithLines) {
@@ -57,18 +57,18 @@ TEST(Yaml, MergesAnchors) {
 }
 
 TEST(Yaml, RefusesDamagedFilesByLine) {
-  EXPECT_EQ(complaint("a: 1\nb: [1\n").substr(0, 9), "t.yaml:3:");
-  EXPECT_EQ(complaint("a: 1\nb: 2\na: 3\n"), "t.yaml:3: the key 'a' occurs twice");
-  EXPECT_EQ(complaint("- 1\n- 2\n"), "t.yaml: a configuration is a mapping of keys to values");
-  EXPECT_EQ(complaint("a: !python/object x\n"),
+  EXPECT_EQ(yaml_complaint("a: 1\nb: [1\n").substr(0, 9), "t.yaml:3:");
+  EXPECT_EQ(yaml_complaint("a: 1\nb: 2\na: 3\n"), "t.yaml:3: the key 'a' occurs twice");
+  EXPECT_EQ(yaml_complaint("- 1\n- 2\n"), "t.yaml: a configuration is a mapping of keys to values");
+  EXPECT_EQ(yaml_complaint("a: !python/object x\n"),
             "t.yaml:1: the tag !python/object is not supported");
-  EXPECT_EQ(complaint(""), "");
-  EXPECT_NE(complaint("a: 1\n---\nb: 2\n").find("t.yaml:2: a second document begins"),
+  EXPECT_EQ(yaml_complaint(""), "");
+  EXPECT_NE(yaml_complaint("a: 1\n---\nb: 2\n").find("t.yaml:2: a second document begins"),
             std::string::npos);
-  EXPECT_EQ(complaint("# text\n---\na: 1\n--- # and no more\n"), "");
-  EXPECT_EQ(complaint(std::string("\xFF\xFE"
-                                  "a\0:\0",
-                                  6)),
+  EXPECT_EQ(yaml_complaint("# text\n---\na: 1\n--- # and no more\n"), "");
+  EXPECT_EQ(yaml_complaint(std::string("\xFF\xFE"
+                                       "a\0:\0",
+                                       6)),
             "t.yaml: not a text in UTF-8");
   EXPECT_NE(read_yaml_file("/tmp").status().message().find("/tmp"), std::string::npos);
   EXPECT_EQ(read_yaml_file("/nonexistent/x.yaml").status().code(), runtime::ErrorCode::kNotFound);
@@ -82,7 +82,7 @@ TEST(Yaml, AliasesThatMultiplyAreRefused) {
     for (int k = 0; k < 9; ++k) text += "," + before;
     text += "]\n";
   }
-  EXPECT_NE(complaint(text).find("more than 100000 values"), std::string::npos);
+  EXPECT_NE(yaml_complaint(text).find("more than 100000 values"), std::string::npos);
 }
 
 }  // namespace

@@ -5,18 +5,13 @@
 #include <fstream>
 
 #include "rl/data/toy.h"
+#include "tests/rl/data/test_files.h"
 #include "tests/rl/tokenizer/tokenizer_fixtures.h"
 
 namespace rl {
 namespace {
 
 using nlohmann::ordered_json;
-
-Tokenizer toy_tokenizer() {
-  auto tokenizer = Tokenizer::from_json(toy_tokenizer_json(), "toy");
-  CHECK(tokenizer.ok());
-  return std::move(tokenizer).value();
-}
 
 ConversationOptions toy_options() {
   ConversationOptions options;
@@ -50,7 +45,7 @@ std::string marked(const Tokenizer& tokenizer, const LearnedTokens& tokens) {
 }
 
 std::string tokenize(const DataRow& row, const ConversationOptions& options = toy_options()) {
-  static const Tokenizer tokenizer = toy_tokenizer();
+  static const Tokenizer tokenizer = testing::toy_tokenizer();
   const auto builder = ConversationBuilder::create(tokenizer, options);
   if (!builder.ok()) return builder.status().message();
   const auto tokens = builder->tokenize(row);

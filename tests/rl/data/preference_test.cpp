@@ -141,15 +141,9 @@ TEST(PreferenceMapping, MistakesNameRowAndColumn) {
             "f:7: 'chosen' is empty");
 }
 
-Tokenizer toy_tokenizer() {
-  auto tokenizer = Tokenizer::from_json(toy_tokenizer_json(), "toy");
-  CHECK(tokenizer.ok());
-  return std::move(tokenizer).value();
-}
-
 runtime::Result<PreferenceTokens> tokens(const std::string& json, std::int64_t most = 100,
                                          Truncation cut = Truncation::kError) {
-  const Tokenizer tokenizer = toy_tokenizer();
+  const Tokenizer tokenizer = testing::toy_tokenizer();
   SequenceOptions options;
   options.chat_template = toy_chat_template();
   options.tokens_max = most;

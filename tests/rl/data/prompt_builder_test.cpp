@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "rl/data/toy.h"
+#include "tests/rl/data/test_files.h"
 #include "tests/rl/tokenizer/tokenizer_fixtures.h"
 
 namespace rl {
@@ -12,13 +13,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-Tokenizer toy_tokenizer() {
-  auto tokenizer = Tokenizer::from_json(toy_tokenizer_json(), "toy");
-  CHECK(tokenizer.ok());
-  return std::move(tokenizer).value();
-}
-
-PromptOptions toy_options() {
+PromptOptions toy_prompt_options() {
   PromptOptions options;
   options.chat_template = toy_chat_template();
   return options;
@@ -32,7 +27,7 @@ DataRow plain_row(const std::string& text) {
 }
 
 TEST(PromptBuilder, TheToyTokenizerGivesOneIdPerCharacter) {
-  const Tokenizer tokenizer = toy_tokenizer();
+  const Tokenizer tokenizer = testing::toy_tokenizer();
   EXPECT_EQ(tokenizer.vocab_size(), toy_vocab_size());
   EXPECT_EQ(tokenizer.token_to_id("<|end|>"), kToyEndId);
   EXPECT_EQ(tokenizer.token_to_id("<|pad|>"), kToyPadId);
@@ -45,8 +40,8 @@ TEST(PromptBuilder, TheToyTokenizerGivesOneIdPerCharacter) {
 }
 
 TEST(PromptBuilder, RendersAndEncodesToyChats) {
-  const Tokenizer tokenizer = toy_tokenizer();
-  const auto builder = PromptBuilder::create(tokenizer, toy_options());
+  const Tokenizer tokenizer = testing::toy_tokenizer();
+  const auto builder = PromptBuilder::create(tokenizer, toy_prompt_options());
   ASSERT_TRUE(builder.ok()) << builder.status().to_string();
   const Dataset dataset = make_toy_dataset({});
   const DataRow& row = dataset.row(0);
@@ -73,8 +68,8 @@ TEST(PromptBuilder, TruncatesByPolicy) {
 }
 
 TEST(PromptBuilder, OverlongPromptsAreErrorsOrFiltered) {
-  const Tokenizer tokenizer = toy_tokenizer();
-  PromptOptions options = toy_options();
+  const Tokenizer tokenizer = testing::toy_tokenizer();
+  PromptOptions options = toy_prompt_options();
   options.prompt_tokens_max = 4;
   const auto strict = PromptBuilder::create(tokenizer, options);
   EXPECT_EQ(*strict->ids(plain_row("abcd")), (Ids{5, 6, 7, 8}));
@@ -95,7 +90,7 @@ TEST(PromptBuilder, OverlongPromptsAreErrorsOrFiltered) {
 }
 
 TEST(PromptBuilder, ChatsNeedATemplate) {
-  const Tokenizer tokenizer = toy_tokenizer();  // a bare tokenizer.json has none
+  const Tokenizer tokenizer = testing::toy_tokenizer();  // a bare tokenizer.json has none
   const auto builder = PromptBuilder::create(tokenizer, PromptOptions{});
   ASSERT_TRUE(builder.ok());
   const Dataset dataset = make_toy_dataset({});
@@ -114,7 +109,7 @@ TEST(PromptBuilder, ChatsNeedATemplate) {
 
 // A call without content is null for templates that ask, and never the word.
 TEST(PromptBuilder, ACallWithoutContentIsNotWrittenAsNone) {
-  const Tokenizer tokenizer = toy_tokenizer();
+  const Tokenizer tokenizer = testing::toy_tokenizer();
   DataRow row;
   row.where = "f:3";
   row.prompt = nlohmann::ordered_json::parse(R"([

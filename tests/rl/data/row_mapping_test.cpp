@@ -10,11 +10,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string file(const std::string& name) {
-  return STARLING_SOURCE_DIR "/tests/rl/data/files/" + name;
-}
-
-runtime::Result<Dataset> load(std::vector<std::string> overrides) {
+runtime::Result<Dataset> load_by_keys(std::vector<std::string> overrides) {
   const auto config = Config::load({std::nullopt, std::move(overrides)});
   if (!config.ok()) return config.status();
   const auto options = dataset_options(*config, Split::kTrain);
@@ -23,17 +19,17 @@ runtime::Result<Dataset> load(std::vector<std::string> overrides) {
 }
 
 TEST(RowMapping, Gsm8kAsItIsPublished) {
-  const auto rows = load({"data.train_files=" + file("gsm8k.jsonl"),
-                          R"(data.prompt_template='Question: {question}\nAnswer:')",
-                          "data.columns.response=answer", "data.answer_after='####'"});
+  const auto rows = load_by_keys({"data.train_files=" + testing::data_file("gsm8k.jsonl"),
+                                  R"(data.prompt_template='Question: {question}\nAnswer:')",
+                                  "data.columns.response=answer", "data.answer_after='####'"});
   ASSERT_TRUE(rows.ok()) << rows.status().to_string();
   ASSERT_EQ(rows->size(), 4);
   EXPECT_EQ(rows->row(3).prompt, "Question: What is 3+3?\nAnswer:");
   EXPECT_EQ(rows->row(3).ground_truth, "6");
   EXPECT_EQ(rows->row(3).response, "3+3=<<3+3=6>>6\n#### 6");
-  const auto chat =
-      load({"data.train_files=" + file("gsm8k.jsonl"), "data.columns.prompt=question",
-            "data.columns.answer=answer", "data.prompt_form=chat", "data.system_prompt=Think."});
+  const auto chat = load_by_keys({"data.train_files=" + testing::data_file("gsm8k.jsonl"),
+                                  "data.columns.prompt=question", "data.columns.answer=answer",
+                                  "data.prompt_form=chat", "data.system_prompt=Think."});
   ASSERT_TRUE(chat.ok()) << chat.status().to_string();
   EXPECT_EQ(
       chat->row(1).prompt,
@@ -42,7 +38,8 @@ TEST(RowMapping, Gsm8kAsItIsPublished) {
 }
 
 TEST(RowMapping, Oasst1TreesBecomeChats) {
-  const auto rows = load({"data.train_files=" + file("oasst1.parquet"), "data.conversations=tree"});
+  const auto rows = load_by_keys(
+      {"data.train_files=" + testing::data_file("oasst1.parquet"), "data.conversations=tree"});
   ASSERT_TRUE(rows.ok()) << rows.status().to_string();
   ASSERT_EQ(rows->size(), 2);
   EXPECT_EQ(rows->row(0).prompt, ordered_json::parse(R"([{"role": "user", "content": "Hi"}])"));
@@ -55,55 +52,61 @@ TEST(RowMapping, Oasst1TreesBecomeChats) {
   const testing::TempFile circle(
       "{\"id\":\"a\",\"parent_id\":\"b\",\"role\":\"user\",\"text\":\"x\"}\n{\"id\":\"b\",\"parent_"
       "id\":\"a\",\"role\":\"assistant\",\"text\":\"y\"}\n");
-  EXPECT_EQ(
-      load({"data.train_files=" + circle.path(), "data.conversations=tree"}).status().message(),
-      circle.path() + ":1: its parents go round in a circle");
+  EXPECT_EQ(load_by_keys({"data.train_files=" + circle.path(), "data.conversations=tree"})
+                .status()
+                .message(),
+            circle.path() + ":1: its parents go round in a circle");
   const testing::TempFile orphan(
       "{\"id\":\"a\",\"parent_id\":\"b\",\"role\":\"user\",\"text\":\"x\"}\n");
-  EXPECT_EQ(
-      load({"data.train_files=" + orphan.path(), "data.conversations=tree"}).status().message(),
-      orphan.path() + ":1: its parent 'b' is not in the data: give all files of the trees");
+  EXPECT_EQ(load_by_keys({"data.train_files=" + orphan.path(), "data.conversations=tree"})
+                .status()
+                .message(),
+            orphan.path() + ":1: its parent 'b' is not in the data: give all files of the trees");
 }
 
 TEST(RowMapping, ConversationsEndWithTheResponse) {
   const testing::TempFile chats(
       R"({"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}]})"
       "\n");
-  const auto rows = load({"data.train_files=" + chats.path(), "data.conversations=messages",
-                          "data.prompt_key=conversations"});
+  const auto rows = load_by_keys({"data.train_files=" + chats.path(), "data.conversations=messages",
+                                  "data.prompt_key=conversations"});
   ASSERT_TRUE(rows.ok()) << rows.status().to_string();
   EXPECT_EQ(rows->row(0).prompt, ordered_json::parse(R"([{"role": "user", "content": "q"}])"));
   EXPECT_EQ(rows->row(0).response, "a");
   const testing::TempFile open(R"({"m":[{"role":"user","content":"q"}]})"
                                "\n");
-  EXPECT_EQ(
-      load({"data.train_files=" + open.path(), "data.conversations=messages", "data.prompt_key=m"})
-          .status()
-          .message(),
-      open.path() +
-          ":1: 'm': the last of two or more messages must be the assistant's "
-          "(data.conversations=messages)");
+  EXPECT_EQ(load_by_keys({"data.train_files=" + open.path(), "data.conversations=messages",
+                          "data.prompt_key=m"})
+                .status()
+                .message(),
+            open.path() +
+                ":1: 'm': the last of two or more messages must be the assistant's "
+                "(data.conversations=messages)");
 }
 
 TEST(RowMapping, MistakesNameRowAndColumn) {
-  const std::string gsm8k = "data.train_files=" + file("gsm8k.jsonl"),
-                    at = file("gsm8k.jsonl") + ":1: ";
-  EXPECT_EQ(load({gsm8k, "data.columns.prompt=q"}).status().message(),
+  const std::string gsm8k = "data.train_files=" + testing::data_file("gsm8k.jsonl"),
+                    at = testing::data_file("gsm8k.jsonl") + ":1: ";
+  EXPECT_EQ(load_by_keys({gsm8k, "data.columns.prompt=q"}).status().message(),
             at + "no key 'q' (data.prompt_key); it has 'question', 'answer'");
-  EXPECT_EQ(
-      load({gsm8k, "data.columns.prompt=question", "data.columns.answer=a"}).status().message(),
-      at + "no key 'a' (data.columns.answer); it has 'question', 'answer'");
-  EXPECT_EQ(
-      load({gsm8k, "data.columns.prompt=question", "data.answer_after=THE"}).status().message(),
-      at + "the answer has no 'THE' (data.answer_after)");
-  EXPECT_EQ(load({gsm8k, "data.prompt_template='{q}'"}).status().message(),
+  EXPECT_EQ(load_by_keys({gsm8k, "data.columns.prompt=question", "data.columns.answer=a"})
+                .status()
+                .message(),
+            at + "no key 'a' (data.columns.answer); it has 'question', 'answer'");
+  EXPECT_EQ(load_by_keys({gsm8k, "data.columns.prompt=question", "data.answer_after=THE"})
+                .status()
+                .message(),
+            at + "the answer has no 'THE' (data.answer_after)");
+  EXPECT_EQ(load_by_keys({gsm8k, "data.prompt_template='{q}'"}).status().message(),
             at + "data.prompt_template: no key 'q'; the row has 'question', 'answer'");
-  EXPECT_EQ(load({gsm8k, "data.prompt_template='{q'"}).status().message(),
+  EXPECT_EQ(load_by_keys({gsm8k, "data.prompt_template='{q'"}).status().message(),
             at + "data.prompt_template: a '{' without its '}': write '{{' for a brace");
-  EXPECT_EQ(
-      load({gsm8k, "data.columns.prompt=question", "data.system_prompt=x"}).status().message(),
-      at + "data.system_prompt needs a chat: set data.prompt_form=chat");
-  EXPECT_FALSE(load({gsm8k, "data.columns.prompt=question", "data.prompt_template=x"}).ok());
+  EXPECT_EQ(load_by_keys({gsm8k, "data.columns.prompt=question", "data.system_prompt=x"})
+                .status()
+                .message(),
+            at + "data.system_prompt needs a chat: set data.prompt_form=chat");
+  EXPECT_FALSE(
+      load_by_keys({gsm8k, "data.columns.prompt=question", "data.prompt_template=x"}).ok());
 }
 
 TEST(RowMapping, RowsWithMoreThanTextAreRefused) {

@@ -22,10 +22,6 @@ using nlohmann::ordered_json;
 using runtime::ErrorCode;
 using testing::TempFile;
 
-std::string file(const std::string& name) {
-  return STARLING_SOURCE_DIR "/tests/rl/data/files/" + name;
-}
-
 /// All rows, read in order, which are checked to be those that the blocks have.
 runtime::Result<std::vector<RawRow>> read_all(const std::string& name,
                                               const RowSourceOptions& options = {}) {
@@ -66,7 +62,7 @@ std::vector<ordered_json> values(const std::string& name, const RowSourceOptions
   return values;
 }
 
-std::string complaint(const std::string& name) { return read_all(name).status().message(); }
+std::string file_complaint(const std::string& name) { return read_all(name).status().message(); }
 
 ordered_json verl_row(int i) {
   const std::string sum = std::to_string(i) + "+" + std::to_string(i),
@@ -89,15 +85,15 @@ void expect_verl_rows(const std::vector<ordered_json>& rows, int first, int coun
 TEST(RowSource, ReadsVerlsParquetWithEveryCodec) {
   for (const char* codec : {"snappy", "gzip", "zstd", "brotli", "lz4"}) {
     SCOPED_TRACE(codec);
-    expect_verl_rows(values(file("verl_" + std::string(codec) + ".parquet")), 0, 10);
+    expect_verl_rows(values(testing::data_file("verl_" + std::string(codec) + ".parquet")), 0, 10);
   }
-  const auto rows = read_all(file("verl_snappy.parquet"));
+  const auto rows = read_all(testing::data_file("verl_snappy.parquet"));
   ASSERT_TRUE(rows.ok());
-  EXPECT_EQ((*rows)[9].where, file("verl_snappy.parquet") + ": row 10");
-  EXPECT_EQ(*(*open_rows(file("verl_snappy.parquet")))->block_rows(),
+  EXPECT_EQ((*rows)[9].where, testing::data_file("verl_snappy.parquet") + ": row 10");
+  EXPECT_EQ(*(*open_rows(testing::data_file("verl_snappy.parquet")))->block_rows(),
             (std::vector<std::int64_t>{4, 4, 2}));
   DatasetOptions options;
-  options.files = {file("verl_snappy.parquet")};
+  options.files = {testing::data_file("verl_snappy.parquet")};
   const auto dataset = Dataset::load(options);
   ASSERT_TRUE(dataset.ok()) << dataset.status().to_string();
   EXPECT_TRUE(dataset->row(3).is_chat());
@@ -109,10 +105,11 @@ TEST(RowSource, ReadsVerlsParquetWithEveryCodec) {
 TEST(RowSource, FilesWithoutRowsAreNamed) {
   for (const char* name : {"empty.parquet", "empty.arrow", "saved_empty"}) {
     DatasetOptions options;
-    options.files = {file(name)};
-    EXPECT_TRUE(values(file(name)).empty()) << name;
-    EXPECT_EQ(Dataset::load(options).status().message(), "the data set is empty: " + file(name));
-    options.files.push_back(file("verl_snappy.parquet"));
+    options.files = {testing::data_file(name)};
+    EXPECT_TRUE(values(testing::data_file(name)).empty()) << name;
+    EXPECT_EQ(Dataset::load(options).status().message(),
+              "the data set is empty: " + testing::data_file(name));
+    options.files.push_back(testing::data_file("verl_snappy.parquet"));
     const auto with_rows = Dataset::load(options);
     ASSERT_TRUE(with_rows.ok()) << with_rows.status().to_string();
     EXPECT_EQ(with_rows->size(), 10) << name;
@@ -127,7 +124,7 @@ TEST(RowSource, ReadsEveryTypeAndMissingValues) {
                               {"null", nullptr}};
   for (const char* name : {"types.parquet", "types.arrow"}) {
     SCOPED_TRACE(name);
-    const auto rows = values(file(name));
+    const auto rows = values(testing::data_file(name));
     ASSERT_EQ(rows.size(), 2u);
     EXPECT_EQ(rows[0], first);
     for (const auto& [column, value] : rows[1].items()) EXPECT_TRUE(value.is_null()) << column;
@@ -135,14 +132,17 @@ TEST(RowSource, ReadsEveryTypeAndMissingValues) {
 }
 
 TEST(RowSource, ReadsFoldersOfSaveToDisk) {
-  expect_verl_rows(values(file("saved")), 0, 10);
-  expect_verl_rows(values(file("splits"), {.row_bytes_max = 1000, .split = "train"}), 0, 6);
-  expect_verl_rows(values(file("splits"), {.row_bytes_max = 1000, .split = "validation"}), 6,
-                   4);  // there it is called test
-  expect_verl_rows(values(file("splits/test")), 6, 4);
-  EXPECT_EQ(complaint(file("splits")), "data folder " + file("splits") +
-                                           ": it has several splits (train, test): name one, as " +
-                                           file("splits/train"));
+  expect_verl_rows(values(testing::data_file("saved")), 0, 10);
+  expect_verl_rows(values(testing::data_file("splits"), {.row_bytes_max = 1000, .split = "train"}),
+                   0, 6);
+  expect_verl_rows(
+      values(testing::data_file("splits"), {.row_bytes_max = 1000, .split = "validation"}), 6,
+      4);  // there it is called test
+  expect_verl_rows(values(testing::data_file("splits/test")), 6, 4);
+  EXPECT_EQ(file_complaint(testing::data_file("splits")),
+            "data folder " + testing::data_file("splits") +
+                ": it has several splits (train, test): name one, as " +
+                testing::data_file("splits/train"));
 }
 
 TEST(RowSource, ReadsJsonLists) {
@@ -156,7 +156,7 @@ TEST(RowSource, ReadsJsonLists) {
   EXPECT_EQ(values(lines.path()).size(), 2u);
   const auto expect_bad = [](const std::string& text, const std::string& what) {
     const TempFile bad(text, ".json");
-    EXPECT_EQ(complaint(bad.path()), bad.path() + ": " + what) << text;
+    EXPECT_EQ(file_complaint(bad.path()), bad.path() + ": " + what) << text;
   };
   expect_bad("[{\"a\": 1}, {\"a\": ", "row 2: the list is not closed: the file is cut off");
   expect_bad("[{\"a\": 1} {\"a\": 2}]",
@@ -177,19 +177,20 @@ TEST(RowSource, ReadsCsv) {
   const TempFile tsv("a\tb\n1,5\t2\n", ".tsv");
   EXPECT_EQ(values(tsv.path()), (std::vector<ordered_json>{{{"a", "1,5"}, {"b", "2"}}}));
   const TempFile fields("a,b\n1,2\n1,2,3\n", ".csv");
-  EXPECT_EQ(complaint(fields.path()),
+  EXPECT_EQ(file_complaint(fields.path()),
             fields.path() + ": row 2: it has 3 fields, and the first line names 2 columns");
   const TempFile open("a,b\n1,\"2\n", ".csv");
-  EXPECT_EQ(complaint(open.path()), open.path() + ": row 1: a quoted field is not closed");
+  EXPECT_EQ(file_complaint(open.path()), open.path() + ": row 1: a quoted field is not closed");
   const TempFile behind("a,b\n1,\"2\"x\n", ".csv");
-  EXPECT_EQ(complaint(behind.path()),
+  EXPECT_EQ(file_complaint(behind.path()),
             behind.path() + ": row 1: field 2: text behind its closing quote");
   const TempFile latin("a,b\n1,2\n1,caf\xe9\n", ".csv");
-  EXPECT_NE(complaint(latin.path()).find(latin.path() + ": row 2, column 'b': byte 3 is not UTF-8"),
-            std::string::npos)
-      << complaint(latin.path());
+  EXPECT_NE(
+      file_complaint(latin.path()).find(latin.path() + ": row 2, column 'b': byte 3 is not UTF-8"),
+      std::string::npos)
+      << file_complaint(latin.path());
   const TempFile twice("a,b,a\n1,2,3\n", ".csv");
-  EXPECT_EQ(complaint(twice.path()),
+  EXPECT_EQ(file_complaint(twice.path()),
             "data file " + twice.path() + ": the first line names column 'a' twice");
 }
 
@@ -218,7 +219,7 @@ TEST(RowSource, QuotesWithinAFieldAreCharacters) {
 
 TEST(RowSource, ReadsHalfPrecision) {
   for (const char* name : {"half.parquet", "half.arrow"}) {
-    const auto rows = read_all(file(name));
+    const auto rows = read_all(testing::data_file(name));
     ASSERT_TRUE(rows.ok()) << rows.status().to_string();
     ASSERT_EQ(rows->size(), 4u);
     EXPECT_EQ((*rows)[0].value["difficulty"], 0.5);
@@ -230,9 +231,9 @@ TEST(RowSource, ReadsHalfPrecision) {
 
 TEST(RowSource, ColumnsWithOneNameAreRefused) {
   for (const char* name : {"twice.parquet", "twice.arrow"}) {
-    const auto rows = read_all(file(name));
-    EXPECT_EQ(rows.status().message(),
-              "data file " + file(name) + ": it has two columns 'answer': rename one of them");
+    const auto rows = read_all(testing::data_file(name));
+    EXPECT_EQ(rows.status().message(), "data file " + testing::data_file(name) +
+                                           ": it has two columns 'answer': rename one of them");
   }
 }
 
@@ -240,15 +241,16 @@ TEST(RowSource, APipeIsNoDataFile) {
   const TempFile place("", ".jsonl");
   const std::string pipe = place.path() + ".pipe.jsonl";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_NE(complaint(pipe).find("a pipe or a device"), std::string::npos) << complaint(pipe);
+  EXPECT_NE(file_complaint(pipe).find("a pipe or a device"), std::string::npos)
+      << file_complaint(pipe);
   ::unlink(pipe.c_str());
 }
 
 TEST(RowSource, ACompressedFileIsToldFromADamagedOne) {
   const TempFile compressed("\x1f\x8b\x08", ".jsonl");
-  EXPECT_NE(complaint(compressed.path()).find("compressed by gzip: unpack it first"),
+  EXPECT_NE(file_complaint(compressed.path()).find("compressed by gzip: unpack it first"),
             std::string::npos)
-      << complaint(compressed.path());
+      << file_complaint(compressed.path());
 }
 
 TEST(RowSource, TextsAreReadInBlocks) {
@@ -285,10 +287,10 @@ TEST(RowSource, DamagedFilesAreErrorsThatNameThem) {
   for (const char* name :
        {"cut.parquet", "damaged.parquet", "lying.parquet", "cut.arrow", "open.arrow"}) {
     SCOPED_TRACE(name);
-    const auto rows = read_all(file(name));
+    const auto rows = read_all(testing::data_file(name));
     ASSERT_FALSE(rows.ok());
     EXPECT_EQ(rows.status().code(), ErrorCode::kInvalidArgument);
-    EXPECT_TRUE(rows.status().message().starts_with("data file " + file(name)))
+    EXPECT_TRUE(rows.status().message().starts_with("data file " + testing::data_file(name)))
         << rows.status().message();
   }
   const TempFile text("{\"a\": 1}\n", ".parquet");
@@ -299,7 +301,7 @@ TEST(RowSource, DamagedFilesAreErrorsThatNameThem) {
   const TempFile unknown("x", ".xlsx");
   EXPECT_EQ(read_all(unknown.path()).status().code(), ErrorCode::kUnimplemented);
   const support::TemporaryFolder folder;
-  fs::copy(file("saved"), folder.path() / "saved");
+  fs::copy(testing::data_file("saved"), folder.path() / "saved");
   fs::remove(folder.path() / "saved" / "data-00001-of-00002.arrow");
   const auto missing = read_all((folder.path() / "saved").string());
   EXPECT_EQ(missing.status().code(), ErrorCode::kNotFound);
@@ -310,7 +312,7 @@ TEST(RowSource, DamagedFilesAreErrorsThatNameThem) {
 
 // Any byte of a Parquet file may be another: an error or other rows, but the program goes on.
 TEST(RowSource, SurvivesAnyDamagedByte) {
-  std::ifstream in(file("verl_snappy.parquet"), std::ios::binary);
+  std::ifstream in(testing::data_file("verl_snappy.parquet"), std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(in)), {});
   ASSERT_GT(whole.size(), 1000u);
   int refused = 0, tried = 0;
@@ -331,7 +333,7 @@ TEST(RowSource, SurvivesAnyDamagedByte) {
 }
 
 TEST(RowSource, WritesWhatItReads) {
-  const std::vector<ordered_json> rows = values(file("verl_snappy.parquet"));
+  const std::vector<ordered_json> rows = values(testing::data_file("verl_snappy.parquet"));
   RowType type;
   for (const ordered_json& row : rows) ASSERT_TRUE(type.add(row).ok());
   const support::TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// Files that are gone after the test.
+// Files that are gone after the test, files that come with the tests, and the toy's tokenizer.
 #pragma once
 
 #include <unistd.h>
@@ -6,8 +6,23 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+
+#include "rl/data/toy.h"
+#include "rl/tokenizer/tokenizer.h"
+#include "runtime/core/log.h"
 
 namespace rl::testing {
+
+inline std::string data_file(const std::string& name) {
+  return STARLING_SOURCE_DIR "/tests/rl/data/files/" + name;
+}
+
+inline Tokenizer toy_tokenizer() {
+  auto tokenizer = Tokenizer::from_json(toy_tokenizer_json(), "toy");
+  CHECK(tokenizer.ok());
+  return std::move(tokenizer).value();
+}
 
 class TempFile {
  public:

@@ -47,7 +47,7 @@ class KernelsDevice : public testing::DeviceTest {
   std::optional<at::Device> device_;
 };
 
-double relative_error(const at::Tensor& found, const at::Tensor& expected) {
+double error_of_double(const at::Tensor& found, const at::Tensor& expected) {
   const at::Tensor wide = found.cpu().to(at::kDouble);
   return ((wide - expected).norm() / expected.norm()).item<double>();
 }
@@ -77,9 +77,9 @@ TEST_F(KernelsDevice, AdamWTakesTheStepOfFp64) {
         weights.to(at::kDouble) * (1 - 1e-3) -
         1e-2 * (moment / (1 - 0.81)) / ((square / (1 - 0.999 * 0.999)).sqrt() + 1e-8);
     // 1 - 0.999^2 in fp32 is right to four digits only.
-    EXPECT_LT(relative_error(w, expected), 1e-5) << count;
-    EXPECT_LT(relative_error(m, moment), 1e-6) << count;
-    EXPECT_LT(relative_error(v, square), 1e-5) << count;
+    EXPECT_LT(error_of_double(w, expected), 1e-5) << count;
+    EXPECT_LT(error_of_double(m, moment), 1e-6) << count;
+    EXPECT_LT(error_of_double(v, square), 1e-5) << count;
   }
 }
 

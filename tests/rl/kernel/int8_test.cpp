@@ -37,19 +37,19 @@ std::vector<float> dense(ThreadPool& pool, const Rounded& copy, std::int64_t out
   return values;
 }
 
-struct Product {
+struct Int8Product {
   std::int64_t in;
   std::int64_t out;
 };
 
 // Groups and vectors whole and begun, and outputs that no tile divides.
-const std::vector<Product> kProducts = {{1, 1},   {3, 5},    {16, 24},   {63, 7},  {64, 9},
-                                        {65, 30}, {100, 31}, {576, 192}, {577, 50}};
+const std::vector<Int8Product> kInt8Products = {{1, 1},   {3, 5},    {16, 24},   {63, 7},  {64, 9},
+                                                {65, 30}, {100, 31}, {576, 192}, {577, 50}};
 
 TEST(Int8, IsNoFurtherThanHalfAScaleFromTheWeight) {
   for_each_isa([] {
     ThreadPool pool(2);
-    for (const Product& p : kProducts) {
+    for (const Int8Product& p : kInt8Products) {
       auto w = random_values(p.out * p.in, 11, 3.0F);
       for (std::size_t i = 0; i < w.size(); i += 37) w[i] *= 10;  // groups of very different scales
       const std::vector<float> back = dense(pool, rounded(pool, w, p.out, p.in), p.out, p.in);
@@ -101,7 +101,7 @@ TEST(Int8, ShowsWhatIsNotFiniteAndTakesTheSmallestForZero) {
 }
 
 TEST(Int8, RoundsToTheSameBitsOnEveryInstructionSet) {
-  for (const Product& p : kProducts) {
+  for (const Int8Product& p : kInt8Products) {
     const auto w = random_values(p.out * p.in, 12);
     std::vector<Rounded> copies;
     for_each_isa([&] {
@@ -122,7 +122,7 @@ TEST(Int8, MultipliesAsTheWeightThatItStandsFor) {
   std::vector<std::vector<float>> first;  // of the first instruction set
   for_each_isa([&] {
     std::vector<std::vector<float>> results;
-    for (const Product& p : kProducts) {
+    for (const Int8Product& p : kInt8Products) {
       const std::int64_t rows_max = 150;
       const auto x = random_values(rows_max * p.in, 13), w = random_values(p.out * p.in, 14),
                  bias = random_values(p.out, 15);

@@ -10,19 +10,19 @@
 namespace rl::kernel {
 namespace {
 
-struct Product {
+struct LayerSize {
   std::int64_t in;
   std::int64_t out;
 };
 
 // Whole vectors, tails of every kind, sizes below one vector, and outputs that no tile divides.
-const std::vector<Product> kProducts = {{1, 1},   {3, 5},    {12, 48},   {16, 24},
+const std::vector<LayerSize> kLayerSizes = {{1, 1},   {3, 5},    {12, 48},   {16, 24},
                                         {48, 96}, {100, 31}, {576, 192}, {577, 50}};
 
 TEST(Linear, EqualsTheSumInDoublePrecision) {
   for_each_isa([] {
     ThreadPool pool(2);
-    for (const Product& p : kProducts) {
+    for (const LayerSize& p : kLayerSizes) {
       const std::int64_t rows = 11;
       const auto x = random_values(rows * p.in, 1), w = random_values(p.out * p.in, 2),
                  bias = random_values(p.out, 3);
@@ -45,7 +45,7 @@ TEST(Linear, EqualsTheSumInDoublePrecision) {
 // of threads.
 TEST(Linear, GivesARowTheSameBitsInEveryBatch) {
   for_each_isa([] {
-    for (const Product& p : kProducts) {
+    for (const LayerSize& p : kLayerSizes) {
       const std::int64_t rows_max = 150;
       const auto x = random_values(rows_max * p.in, 4), w = random_values(p.out * p.in, 5);
       std::vector<float> alone(static_cast<std::size_t>(rows_max * p.out));
@@ -68,7 +68,7 @@ TEST(Linear, GivesARowTheSameBitsInEveryBatch) {
 }
 
 TEST(Linear, GivesTheSameBitsOnEveryInstructionSet) {
-  for (const Product& p : kProducts) {
+  for (const LayerSize& p : kLayerSizes) {
     const std::int64_t rows = 9;
     const auto x = random_values(rows * p.in, 6), w = random_values(p.out * p.in, 7),
                bias = random_values(p.out, 8);

@@ -4,8 +4,12 @@
 
 #include <random>
 
+#include "tests/rl/mesh/mesh_shapes.h"
+
 namespace rl {
 namespace {
+
+using testing::shape;
 
 // A model of so many layers: unit 0 and the last one have a vocabulary, layers have norms, blocks
 // and, where asked for, experts.
@@ -31,10 +35,6 @@ AddressSpace space_of(int layers, int blocks, int experts, std::int64_t scale = 
 
 ModelUnits units_of(int layers, bool tied = false) {
   return {.first_layer = 1, .last_layer = 1 + layers, .tied = tied};
-}
-
-MeshShape shape(int stages, int replicas, int shards, int sequence, int tensor, int experts = 1) {
-  return {.sizes = {stages, replicas, shards, sequence, tensor}, .experts = experts};
 }
 
 RangeSet whole(const AddressSpace& space) { return RangeSet{{0, space.elements()}}; }

@@ -8,13 +8,12 @@
 #include <set>
 
 #include "rl/mesh/deal.h"
+#include "tests/rl/mesh/mesh_shapes.h"
 
 namespace rl {
 namespace {
 
-MeshShape shape(int stages, int replicas, int shards, int sequence, int tensor, int experts = 1) {
-  return {.sizes = {stages, replicas, shards, sequence, tensor}, .experts = experts};
-}
+using testing::shape;
 
 TEST(Mesh, PutsTensorPeersNextToEachOtherAndStagesFarthest) {
   const Mesh mesh(shape(2, 1, 2, 1, 2));

@@ -97,9 +97,9 @@ TEST(JsonLinesSink, ResumingDropsLaterStepsAndATornLine) {
   const support::TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   std::ofstream(path) << "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\nnonsense\n{\"step\":2";
-  testing::internal::CaptureStderr();  // where the log goes
+  ::testing::internal::CaptureStderr();  // where the log goes
   auto sink = JsonLinesSink::open(path, 2);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find(
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find(
                 "metrics.jsonl: 1 line(s) are no records of a step, and are left out"),
             std::string::npos);
   ASSERT_TRUE(sink.ok());

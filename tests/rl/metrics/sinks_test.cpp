@@ -25,7 +25,7 @@ namespace {
 
 using support::TemporaryFolder;
 
-std::string read(const std::filesystem::path& path) {
+std::string bytes_of(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::stringstream text;
   text << in.rdbuf();
@@ -61,7 +61,7 @@ TEST(CsvSink, NewMetricsAreNewColumnsOfAllRows) {
   ASSERT_TRUE((*sink)->write({1, 3, 0, {{"b", 0.5}}}).ok());
   ASSERT_TRUE((*sink)->write({2, 3, 0, {{"b", std::nan("")}, {"a,\"x\"", 2}}}).ok());
   ASSERT_TRUE((*sink)->write({3, 3, 1, {{"b", 1e-30}}}).ok());
-  EXPECT_EQ(read(path),
+  EXPECT_EQ(bytes_of(path),
             "step,total,epoch,phase,b,\"a,\"\"x\"\"\"\n1,3,0,,0.5,\n2,3,0,,nan,2\n3,3,1,,1."
             "0000000000000001e-30,\n");
 }
@@ -74,7 +74,7 @@ TEST(CsvSink, ResumingDropsLaterStepsAndATornRow) {
   auto sink = CsvSink::open(path, 2);
   ASSERT_TRUE(sink.ok());
   ASSERT_TRUE((*sink)->write({3, 4, 0, {{"a", 2}}}).ok());
-  EXPECT_EQ(read(path),
+  EXPECT_EQ(bytes_of(path),
             "step,total,epoch,phase,a\n1,2,0,sft,0.5\n1,4,0,,0.5\n2,4,0,,0.25\n3,4,0,,2\n");
   EXPECT_NE(
       CsvSink::open("/proc/no/metrics.csv", 0).status().message().find("/proc/no/metrics.csv"),
@@ -88,7 +88,7 @@ TEST(PrometheusSink, HoldsTheLastStep) {
   ASSERT_TRUE(
       sink.write({2, 2, 0, {{"actor/lr", 0.5}, {"x", std::numeric_limits<double>::infinity()}}})
           .ok());
-  EXPECT_EQ(read(folder.path() / "metrics.prom"),
+  EXPECT_EQ(bytes_of(folder.path() / "metrics.prom"),
             "# HELP starling_train_step Steps done.\n# TYPE starling_train_step "
             "gauge\nstarling_train_step{project=\"p\",experiment=\"a \\\"name\\\"\"} 2\n"
             "# HELP starling_train Metrics of the last step.\n# TYPE starling_train gauge\n"
@@ -105,7 +105,7 @@ TEST(TensorBoardSink, FramesRecordsWithMaskedChecksums) {
   ASSERT_TRUE(another.ok());
   const auto files = files_below(folder.path());
   ASSERT_EQ(files.size(), 2u);
-  const std::string bytes = read(files.front());
+  const std::string bytes = bytes_of(files.front());
   // A length of 24 and its checksum, which depend on nothing else: so begins every file that
   // TensorFlow writes.
   EXPECT_EQ(bytes.substr(0, 12), std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12));
@@ -119,7 +119,8 @@ TEST(TensorBoardSink, ARunThatBeginsSupersedesTheValidationBeforeTheFirstStep) {
     auto sink = TensorBoardSink::open(folder.path(), last_step);
     ASSERT_TRUE(sink.ok()) << sink.status().to_string();
     const std::string start{'\x10', first, '\x3a', '\x02', '\x08', '\x01'};
-    EXPECT_NE(read(files_below(folder.path()).front()).find(start), std::string::npos) << last_step;
+    EXPECT_NE(bytes_of(files_below(folder.path()).front()).find(start), std::string::npos)
+        << last_step;
   }
 }
 
@@ -135,20 +136,20 @@ TEST(WandbSink, RecordsAreCutAtBlocksAndTheRunKeepsItsId) {
     ASSERT_TRUE((*sink)->write({1, 2, 0, {{long_name, 1}}}).ok());
   }
   for (const auto& file : files_below(folder.path())) {
-    if (file.filename() == "run_id") id = read(file).substr(0, 8);
+    if (file.filename() == "run_id") id = bytes_of(file).substr(0, 8);
   }
   ASSERT_EQ(id.size(), 8u);
   for (const auto& file : files_below(folder.path())) {
     if (file.extension() != ".wandb") continue;
     EXPECT_EQ(file.filename(), "run-" + id + ".wandb");
-    const std::string bytes = read(file);
+    const std::string bytes = bytes_of(file);
     EXPECT_EQ(bytes.substr(0, 7), std::string(":W&B\xE1\xBE\0", 7));
     EXPECT_EQ(bytes[32 * 1024 + 6], 3) << "the second block begins with a middle piece";
     EXPECT_EQ(bytes[3 * 32 * 1024 + 6], 4) << "and the fourth with the last";
   }
   ASSERT_TRUE(WandbSink::open(options).ok());
   EXPECT_EQ(files_below(folder.path()).size(), 3u) << "the first start's file is still there";
-  EXPECT_EQ(read(folder.path() / "wandb" / "run_id"), id + "\n");
+  EXPECT_EQ(bytes_of(folder.path() / "wandb" / "run_id"), id + "\n");
 }
 
 // As with one WANDB_DIR for all runs.
@@ -162,8 +163,8 @@ TEST(WandbSink, RunsThatShareAFolderHaveIdsOfTheirOwn) {
                                  .run_folder = folder.path() / run})
                     .ok());
   }
-  const std::string a = read(folder.path() / "a" / "wandb" / "run_id"),
-                    b = read(folder.path() / "b" / "wandb" / "run_id");
+  const std::string a = bytes_of(folder.path() / "a" / "wandb" / "run_id"),
+                    b = bytes_of(folder.path() / "b" / "wandb" / "run_id");
   EXPECT_NE(a, b);
   std::map<std::string, int> starts;
   for (const auto& file : files_below(folder.path())) {
@@ -173,7 +174,7 @@ TEST(WandbSink, RunsThatShareAFolderHaveIdsOfTheirOwn) {
                                                 {"run-" + b.substr(0, 8) + ".wandb", 1}}));
 }
 
-class FullDisk : public testing::TestWithParam<const char*> {
+class FullDisk : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     ::unsetenv("TENSORBOARD_DIR");
@@ -203,11 +204,11 @@ TEST_P(FullDisk, LeavesNothingInPartAndLosesNothing) {
                                  .config = {}});
   ASSERT_TRUE(logger.ok()) << logger.status().to_string();
   logger->write({1, 4, 0, metrics(1)});
-  const std::string before = read(log());
+  const std::string before = bytes_of(log());
   {
     const support::FileSizeLimit room(before.size() + 5);  // the next line is cut after five bytes
     for (const std::int64_t step : {2, 3}) logger->write({step, 4, 0, metrics(step)});
-    EXPECT_EQ(read(log()), before);
+    EXPECT_EQ(bytes_of(log()), before);
     const runtime::Status waiting = logger->flush();
     EXPECT_NE(waiting.message().find("2 records could not be written"), std::string::npos)
         << waiting.message();
@@ -216,7 +217,7 @@ TEST_P(FullDisk, LeavesNothingInPartAndLosesNothing) {
   logger->write({4, 4, 0, metrics(4)});
 
   EXPECT_TRUE(logger->flush().ok());
-  const std::string after = read(log()), name = GetParam();
+  const std::string after = bytes_of(log()), name = GetParam();
   ASSERT_GT(after.size(), before.size());
   if (name == "csv") {
     EXPECT_EQ(after,
@@ -244,7 +245,7 @@ TEST_P(FullDisk, LeavesNothingInPartAndLosesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(MetricLog, FullDisk,
-                         testing::Values("file", "csv", "tensorboard", "wandb"),
+                         ::testing::Values("file", "csv", "tensorboard", "wandb"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(MetricLog, OpensWhatIsNamedAndSaysWhereItIs) {
@@ -260,7 +261,7 @@ TEST(MetricLog, OpensWhatIsNamedAndSaysWhereItIs) {
   EXPECT_EQ(log->places(), (std::vector<std::string>{folder.path() / "metrics.csv",
                                                      folder.path() / "metrics.jsonl",
                                                      folder.path() / "tensorboard"}));
-  EXPECT_EQ(read(folder.path() / "metrics.jsonl"),
+  EXPECT_EQ(bytes_of(folder.path() / "metrics.jsonl"),
             "{\"step\":1,\"total\":1,\"epoch\":0,\"data\":{\"a\":1.0}}\n");
   EXPECT_EQ(open_metric_log({.loggers = {"csv"}, .folder = "/proc/no"}).status().code(),
             runtime::ErrorCode::kNotFound);

@@ -25,14 +25,14 @@ ModelConfig small(bool biased) {
   return config;
 }
 
-std::unique_ptr<Transformer> model(int threads = 1, bool biased = false) {
+std::unique_ptr<Transformer> bf16_model(int threads = 1, bool biased = false) {
   auto made = std::make_unique<Transformer>(small(biased), Parameters::random(small(biased), 3),
                                             TransformerOptions{.threads = threads});
   made->enable_gradients();
   return made;
 }
 
-PackedBatch samples() {
+PackedBatch three_samples() {
   PackedBatch batch;
   for (int sample = 0; sample < 3; ++sample) {
     std::vector<std::int32_t> ids;
@@ -57,7 +57,7 @@ Passed pass(Transformer& transformer, bool bf16, bool recompute = false,
     options.kept_bytes_max = kept_bytes;
     const TokenLogprobs out =
         transformer
-            .token_logprobs(samples(), options, {.bf16 = bf16, .recompute_layers = recompute})
+            .token_logprobs(three_samples(), options, {.bf16 = bf16, .recompute_layers = recompute})
             .value();
     passed.logprobs = out.logprobs_N.detach().clone();
     loss = (out.logprobs_N + out.entropy_N * 0.1).mean();
@@ -73,7 +73,7 @@ double cosine(const at::Tensor& a, const at::Tensor& b) {
 
 TEST(Bf16Products, AreNearFp32AndNotEqual) {
   for (const bool biased : {false, true}) {
-    const auto transformer = model(1, biased);
+    const auto transformer = bf16_model(1, biased);
     const Passed exact = pass(*transformer, false);
     const Passed rounded = pass(*transformer, true);
     const double error = (exact.logprobs - rounded.logprobs).abs().max().item<double>();
@@ -87,8 +87,8 @@ TEST(Bf16Products, AreNearFp32AndNotEqual) {
 }
 
 TEST(Bf16Products, DoNotDependOnThreads) {
-  const Passed alone = pass(*model(1), true);
-  const Passed together = pass(*model(3), true);
+  const Passed alone = pass(*bf16_model(1), true);
+  const Passed together = pass(*bf16_model(3), true);
   EXPECT_TRUE(alone.logprobs.equal(together.logprobs));
   EXPECT_TRUE(alone.gradient.equal(together.gradient));
 }
@@ -96,20 +96,20 @@ TEST(Bf16Products, DoNotDependOnThreads) {
 // What backward computes again is computed as it was the first time: layers, and logits that were
 // not kept.
 TEST(Bf16Products, HoldForWhatIsComputedAgain) {
-  const auto transformer = model();
+  const auto transformer = bf16_model();
   const Passed kept = pass(*transformer, true);
   EXPECT_TRUE(pass(*transformer, true, /*recompute=*/true).gradient.equal(kept.gradient));
   EXPECT_TRUE(pass(*transformer, true, false, /*kept_bytes=*/0).gradient.equal(kept.gradient));
 }
 
 TEST(Bf16Products, WeightsAndGradientsStayFp32) {
-  const auto transformer = model();
+  const auto transformer = bf16_model();
   EXPECT_EQ(pass(*transformer, true).gradient.scalar_type(), at::kFloat);
 }
 
 // Backward may run on any thread: it has what it needs from its forward pass.
 TEST(Bf16Products, HoldWhereverBackwardRuns) {
-  const auto transformer = model();
+  const auto transformer = bf16_model();
   const Passed here = pass(*transformer, true);
   at::Tensor gradient;
   std::thread elsewhere([&] { gradient = pass(*transformer, true).gradient; });

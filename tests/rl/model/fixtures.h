@@ -18,6 +18,10 @@ inline std::filesystem::path fixtures() {
   return folder != nullptr && *folder != 0 ? folder : STARLING_SOURCE_DIR "/tests/fixtures";
 }
 
+inline std::filesystem::path model_folder(const std::string& name) {
+  return fixtures() / "models" / name;
+}
+
 inline nlohmann::json read_json(const std::filesystem::path& path) {
   std::ifstream file(path);
   return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);

@@ -9,6 +9,7 @@
 #include "rl/model/save.h"
 #include "rl/model/transformer.h"
 #include "tests/rl/fixture_counts.h"
+#include "tests/rl/model/batches.h"
 #include "tests/rl/model/fixtures.h"
 #include "tests/support/temporary_folder.h"
 
@@ -20,11 +21,8 @@ using runtime::ErrorCode;
 
 constexpr std::uint64_t kSeed = 3;
 
-std::filesystem::path model_folder(const std::string& name) {
-  return testing::fixtures() / "models" / name;
-}
-
-std::unique_ptr<Transformer> load(const ModelConfig& config, const std::filesystem::path& folder) {
+std::unique_ptr<Transformer> load_with_head(const ModelConfig& config,
+                                            const std::filesystem::path& folder) {
   auto model = Transformer::load(config, folder, kSeed);
   EXPECT_TRUE(model.ok()) << model.status().to_string();
   return model.ok() ? std::move(*model) : nullptr;
@@ -34,13 +32,6 @@ ModelConfig config_of(const std::filesystem::path& folder) {
   auto config = ModelConfig::load(folder);
   EXPECT_TRUE(config.ok()) << config.status().to_string();
   return *config;
-}
-
-PackedBatch two_sequences() {
-  PackedBatch batch;
-  batch.append(std::vector<std::int32_t>{3, 14, 15, 9, 26, 5});
-  batch.append(std::vector<std::int32_t>{35, 8, 97});
-  return batch;
 }
 
 void fill(const at::Tensor& view, const json& rows) {
@@ -57,13 +48,13 @@ void fill(const at::Tensor& view, const json& rows) {
 
 void check_classifier(const json& reference) {
   const bool of_tokens = reference["task"] == "token";
-  const auto folder = model_folder(reference["model"]);
+  const auto folder = testing::model_folder(reference["model"]);
   const auto labels = static_cast<std::int64_t>(reference["weight"].size());
   const ModelConfig config = with_task(
       config_of(folder),
       of_tokens ? ModelTask::kTokenClassification : ModelTask::kSequenceClassification, labels);
   EXPECT_EQ(config.to_json()["architectures"][0], reference["architecture"]);
-  auto model = load(config, folder);
+  auto model = load_with_head(config, folder);
   ASSERT_NE(model, nullptr);
   const std::string head = reference["head"];
   fill(model->parameters().view(head + ".weight"), reference["weight"]);
@@ -116,13 +107,13 @@ TEST(Heads, EqualTransformersClassifiersOfEveryFamily) {
 }
 
 TEST(Heads, ShareTheBackboneAndAreTrainedWithIt) {
-  const auto folder = model_folder("llama");
+  const auto folder = testing::model_folder("llama");
   auto config = with_head(config_of(folder), value_head());
   ASSERT_TRUE(config.ok());
-  auto model = load(*config, folder);
+  auto model = load_with_head(*config, folder);
   ASSERT_NE(model, nullptr);
   model->enable_gradients();
-  const PackedBatch batch = two_sequences();
+  const PackedBatch batch = testing::two_sequences();
   const auto gradients_of = [&](bool policy, bool critic) {
     model->zero_gradients();
     OutputOptions wanted;
@@ -176,15 +167,15 @@ HeadKind small_mlp() {
 
 TEST(Heads, AKindOfOnesOwnIsTrainedLikeAnyOther) {
   register_head_kind(small_mlp());
-  const auto folder = model_folder("qwen3");
+  const auto folder = testing::model_folder("qwen3");
   auto config = with_head(config_of(folder), {.name = "mine", .kind = "small_mlp", .outputs = 2});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
-  auto model = load(*config, folder);
+  auto model = load_with_head(*config, folder);
   ASSERT_NE(model, nullptr);
   model->parameters().view("mine.up").mul_(20.0);
   model->parameters().view("mine.down").mul_(20.0);
   model->enable_gradients();
-  const PackedBatch batch = two_sequences();
+  const PackedBatch batch = testing::two_sequences();
   const auto loss_of = [&] {
     auto out = model->head(batch, "mine");
     EXPECT_TRUE(out.ok()) << out.status().to_string();
@@ -210,11 +201,13 @@ TEST(Heads, AKindOfOnesOwnIsTrainedLikeAnyOther) {
 
 TEST(Heads, AClassifierIsSavedAndLoadedAsHuggingFaceDoes) {
   const support::TemporaryFolder temporary;
-  const auto folder = model_folder("gpt2");
-  auto model = load(with_task(config_of(folder), ModelTask::kTokenClassification, 3), folder);
+  const auto folder = testing::model_folder("gpt2");
+  auto model =
+      load_with_head(with_task(config_of(folder), ModelTask::kTokenClassification, 3), folder);
   ASSERT_NE(model, nullptr);
   ASSERT_TRUE(
-      save_model_folder(model->config(), model->parameters(), temporary.path() / "critic").ok());
+      save_model_folder(model->config(), model->parameters(), temporary.path() / "critic")
+          .ok());
   const json config = testing::read_json(temporary.path() / "critic" / "config.json");
   EXPECT_EQ(config["architectures"], json({"GPT2ForTokenClassification"}));
   EXPECT_EQ(config["id2label"].size(), 3u);
@@ -229,18 +222,20 @@ TEST(Heads, AClassifierIsSavedAndLoadedAsHuggingFaceDoes) {
 
 TEST(Heads, AValueHeadIsAskedForAgainWhenItsModelIsLoaded) {
   const support::TemporaryFolder temporary;
-  const auto folder = model_folder("qwen2");
+  const auto folder = testing::model_folder("qwen2");
   const ModelConfig plain = config_of(folder);
-  auto model = load(*with_head(plain, value_head()), folder);
+  auto model = load_with_head(*with_head(plain, value_head()), folder);
   ASSERT_NE(model, nullptr);
-  ASSERT_TRUE(save_model_folder(model->config(), model->parameters(), temporary.path()).ok());
+  ASSERT_TRUE(
+      save_model_folder(model->config(), model->parameters(), temporary.path()).ok());
   EXPECT_EQ(testing::read_json(temporary.path() / "config.json")["architectures"],
             json({"Qwen2ForCausalLM"}));
 
   const auto without = Transformer::load(temporary.path());  // to generate with, say
   ASSERT_TRUE(without.ok()) << without.status().to_string();
   EXPECT_EQ((*without)->parameters().find("v_head.summary.weight"), nullptr);
-  EXPECT_TRUE((*without)->parameters().arena().equal(load(plain, folder)->parameters().arena()));
+  EXPECT_TRUE(
+      (*without)->parameters().arena().equal(load_with_head(plain, folder)->parameters().arena()));
   auto with = Transformer::load(*with_head(config_of(temporary.path()), value_head()),
                                 temporary.path(), kSeed + 1);
   ASSERT_TRUE(with.ok()) << with.status().to_string();
@@ -248,7 +243,7 @@ TEST(Heads, AValueHeadIsAskedForAgainWhenItsModelIsLoaded) {
 }
 
 TEST(Heads, WhatACheckpointLacksBeginsAtRandomOnlyIfThatWasAsked) {
-  const auto folder = model_folder("llama");
+  const auto folder = testing::model_folder("llama");
   const ModelConfig critic = with_task(config_of(folder), ModelTask::kTokenClassification);
   const auto refused = Parameters::load(critic, folder);
   EXPECT_EQ(refused.status().code(), ErrorCode::kInvalidArgument);
@@ -273,12 +268,14 @@ TEST(Heads, WhatACheckpointLacksBeginsAtRandomOnlyIfThatWasAsked) {
 }
 
 TEST(Heads, AreReadAtAnyTokenWhateverTheyAreBatchedWith) {
-  const auto folder = model_folder("llama");
-  auto model = load(with_task(config_of(folder), ModelTask::kSequenceClassification), folder);
+  const auto folder = testing::model_folder("llama");
+  auto model =
+      load_with_head(with_task(config_of(folder), ModelTask::kSequenceClassification), folder);
   ASSERT_NE(model, nullptr);
-  auto at_last = model->outputs(
-      two_sequences(), {.logprobs = std::nullopt, .heads = {"score"}, .last_tokens_only = true});
-  auto everywhere = model->head(two_sequences(), "score");
+  auto at_last =
+      model->outputs(testing::two_sequences(),
+                     {.logprobs = std::nullopt, .heads = {"score"}, .last_tokens_only = true});
+  auto everywhere = model->head(testing::two_sequences(), "score");
   PackedBatch alone;
   alone.append(std::vector<std::int32_t>{35, 8, 97});
   auto second = model->head(alone, "score");
@@ -290,7 +287,7 @@ TEST(Heads, AreReadAtAnyTokenWhateverTheyAreBatchedWith) {
 }
 
 TEST(Heads, MistakesAreToldByName) {
-  const auto folder = model_folder("llama");
+  const auto folder = testing::model_folder("llama");
   const ModelConfig plain = config_of(folder);
   const auto unknown = with_head(plain, {.name = "x", .kind = "linaer"});
   EXPECT_EQ(unknown.status().code(), ErrorCode::kInvalidArgument);
@@ -301,17 +298,18 @@ TEST(Heads, MistakesAreToldByName) {
   EXPECT_EQ(with_head(*with_head(plain, value_head()), value_head()).status().message(),
             "there is a head called v_head.summary already");
 
-  auto critic = load(with_task(plain, ModelTask::kTokenClassification), folder);
+  auto critic = load_with_head(with_task(plain, ModelTask::kTokenClassification), folder);
   ASSERT_NE(critic, nullptr);
-  EXPECT_EQ(critic->head(two_sequences(), "scroe").status().message(),
+  EXPECT_EQ(critic->head(testing::two_sequences(), "scroe").status().message(),
             "this model has no head called scroe (it has score)");
-  EXPECT_NE(critic->token_logprobs(two_sequences())
+  EXPECT_NE(critic->token_logprobs(testing::two_sequences())
                 .status()
                 .message()
                 .find("log-probabilities of a classifier"),
             std::string::npos);
-  EXPECT_NE(critic->logits(two_sequences()).status().message().find("logits of a classifier"),
-            std::string::npos);
+  EXPECT_NE(
+      critic->logits(testing::two_sequences()).status().message().find("logits of a classifier"),
+      std::string::npos);
 
   // What a config says of its labels is not believed blindly.
   json object = with_task(plain, ModelTask::kTokenClassification).to_json();

@@ -13,6 +13,7 @@
 #include "rl/model/save.h"
 #include "rl/model/transformer.h"
 #include "tests/rl/fixture_counts.h"
+#include "tests/rl/model/batches.h"
 #include "tests/rl/model/fixtures.h"
 #include "tests/support/temporary_folder.h"
 
@@ -22,21 +23,10 @@ namespace {
 using nlohmann::json;
 using runtime::ErrorCode;
 
-std::filesystem::path model_folder(const std::string& name) {
-  return testing::fixtures() / "models" / name;
-}
-
 std::unique_ptr<Transformer> load(const std::string& name) {
-  auto model = Transformer::load(model_folder(name));
+  auto model = Transformer::load(testing::model_folder(name));
   EXPECT_TRUE(model.ok()) << model.status().to_string();
   return model.ok() ? std::move(*model) : nullptr;
-}
-
-PackedBatch two_sequences() {
-  PackedBatch batch;
-  batch.append(std::vector<std::int32_t>{3, 14, 15, 9, 26, 5});
-  batch.append(std::vector<std::int32_t>{35, 8, 97});
-  return batch;
 }
 
 at::Tensor logits(const Transformer& model, const PackedBatch& batch) {
@@ -65,7 +55,7 @@ LoraAdapter stirred(const ModelConfig& config, const LoraConfig& lora, std::uint
 }
 
 TEST(Lora, EqualsPeft) {
-  const auto folder = model_folder("llama_lora");
+  const auto folder = testing::model_folder("llama_lora");
   const json reference = testing::read_json(folder / "reference.json");
   auto model = load(reference["base"]);
   ASSERT_NE(model, nullptr);
@@ -106,7 +96,7 @@ TEST(Lora, EqualsPeft) {
 TEST(Lora, ANewAdapterChangesNothingAndTrainsNothingButItself) {
   auto model = load("llama");
   ASSERT_NE(model, nullptr);
-  const at::Tensor before = logits(*model, two_sequences()).clone();
+  const at::Tensor before = logits(*model, testing::two_sequences()).clone();
   auto adapter = LoraAdapter::create(model->config(), {.rank = 4, .alpha = 8}, 5);
   ASSERT_TRUE(adapter.ok()) << adapter.status().to_string();
   const std::size_t layers = static_cast<std::size_t>(model->config().layers);
@@ -115,11 +105,11 @@ TEST(Lora, ANewAdapterChangesNothingAndTrainsNothingButItself) {
   EXPECT_EQ(adapter->modules().front().scale, 2.0F);
   ASSERT_TRUE(model->add_adapter("new", std::move(*adapter)).ok());
   ASSERT_TRUE(model->use_adapter("new").ok());
-  EXPECT_TRUE(logits(*model, two_sequences()).equal(before));
+  EXPECT_TRUE(logits(*model, testing::two_sequences()).equal(before));
   model->enable_gradients();
   EXPECT_EQ(model->gradients().arena_size(), model->trained_parameters().arena_size());
   EXPECT_LT(model->gradients().arena_size(), model->parameters().arena_size());
-  loss(*model, two_sequences(), true);
+  loss(*model, testing::two_sequences(), true);
   for (const LoraModule& module : model->adapter("new")->modules()) {
     EXPECT_GT(model->gradients().view(module.b).norm().item<double>(), 0.0) << module.b;
     EXPECT_EQ(model->gradients().view(module.a).norm().item<double>(), 0.0)
@@ -136,10 +126,10 @@ TEST(Lora, StandsBesideEveryFamily) {
                     ->add_adapter("it", stirred(model->config(),
                                                 {.rank = 3, .alpha = 6, .rank_stabilized = true}))
                     .ok());
-    const at::Tensor base = logits(*model, two_sequences()).clone();
+    const at::Tensor base = logits(*model, testing::two_sequences()).clone();
     ASSERT_TRUE(model->use_adapter("it").ok());
     model->enable_gradients();
-    loss(*model, two_sequences(), true);
+    loss(*model, testing::two_sequences(), true);
     // Against differences, in the module whose gradient is largest.
     const LoraModule* largest = nullptr;
     double most = 0;
@@ -154,22 +144,22 @@ TEST(Lora, StandsBesideEveryFamily) {
     const double old = value[at].item<double>();
     constexpr double kStep = 1e-2;
     value[at].fill_(old + kStep);
-    const double above = loss(*model, two_sequences(), false);
+    const double above = loss(*model, testing::two_sequences(), false);
     value[at].fill_(old - kStep);
-    const double below = loss(*model, two_sequences(), false);
+    const double below = loss(*model, testing::two_sequences(), false);
     value[at].fill_(old);
     const double expected = (above - below) / (2 * kStep);
     EXPECT_NEAR(gradient[at].item<double>(), expected, 0.03 * std::abs(expected) + 2e-4)
         << largest->b;
 
-    const at::Tensor beside = logits(*model, two_sequences()).clone();
+    const at::Tensor beside = logits(*model, testing::two_sequences()).clone();
     EXPECT_GT((beside - base).abs().max().item<float>(), 1e-3F) << "it changes something";
     ASSERT_TRUE(model->merge_adapter("it").ok());
-    EXPECT_LE((logits(*model, two_sequences()) - beside).abs().max().item<float>(), 2e-4F);
+    EXPECT_LE((logits(*model, testing::two_sequences()) - beside).abs().max().item<float>(), 2e-4F);
     ASSERT_TRUE(model->unmerge_adapter().ok());
-    EXPECT_TRUE(logits(*model, two_sequences()).equal(beside)) << "to the bit";
+    EXPECT_TRUE(logits(*model, testing::two_sequences()).equal(beside)) << "to the bit";
     ASSERT_TRUE(model->use_adapter("").ok());
-    EXPECT_TRUE(logits(*model, two_sequences()).equal(base));
+    EXPECT_TRUE(logits(*model, testing::two_sequences()).equal(base));
   }
 }
 
@@ -188,12 +178,12 @@ TEST(Lora, SeveralShareOneBase) {
   std::map<std::string, at::Tensor> outputs;
   for (const std::string name : {"", "one", "two"}) {
     ASSERT_TRUE(model->use_adapter(name).ok());
-    outputs[name] = logits(*model, two_sequences()).clone();
+    outputs[name] = logits(*model, testing::two_sequences()).clone();
   }
   EXPECT_FALSE(outputs[""].equal(outputs["one"]));
   EXPECT_FALSE(outputs["one"].equal(outputs["two"]));
   ASSERT_TRUE(model->use_adapter("one").ok());
-  EXPECT_TRUE(logits(*model, two_sequences()).equal(outputs["one"]));
+  EXPECT_TRUE(logits(*model, testing::two_sequences()).equal(outputs["one"]));
 
   EXPECT_EQ(model->use_adapter("three").message(), "there is no adapter called three (one, two)");
   EXPECT_EQ(model->add_adapter("one", stirred(model->config(), {})).message(),
@@ -276,7 +266,7 @@ TEST(Lora, PeftReadsWhatWasSaved) {
     const std::string command =
         (python != nullptr ? python : "python3") +
         std::string(" " STARLING_SOURCE_DIR "/tests/rl/model/check_with_peft.py ") +
-        model_folder(name).string() + " " + temporary.path().string() + " " +
+        testing::model_folder(name).string() + " " + temporary.path().string() + " " +
         temporary.file("expected.json");
     const int status = std::system(command.c_str());
     ASSERT_TRUE(WIFEXITED(status));
@@ -311,11 +301,11 @@ TEST(Lora, DropoutIsForTrainingAlone) {
       model->add_adapter("it", stirred(model->config(), {.rank = 4, .alpha = 64, .dropout = 0.5}))
           .ok());
   ASSERT_TRUE(model->use_adapter("it").ok());
-  const double fixed = loss(*model, two_sequences(), false);
-  EXPECT_EQ(loss(*model, two_sequences(), false), fixed);
+  const double fixed = loss(*model, testing::two_sequences(), false);
+  EXPECT_EQ(loss(*model, testing::two_sequences(), false), fixed);
   model->enable_gradients();
-  const double first = loss(*model, two_sequences(), false);
-  const double second = loss(*model, two_sequences(), false);
+  const double first = loss(*model, testing::two_sequences(), false);
+  const double second = loss(*model, testing::two_sequences(), false);
   EXPECT_NE(first, second);
   EXPECT_NEAR(first, fixed, 2.0);
 }
@@ -328,20 +318,20 @@ TEST(Lora, GradientsStayWithTheAdapterThatTheyAreOf) {
   ASSERT_TRUE(model->add_adapter("other", stirred(model->config(), {.rank = 2}, 2)).ok());
   ASSERT_TRUE(model->use_adapter("it").ok());
   model->enable_gradients();
-  loss(*model, two_sequences(), true);
+  loss(*model, testing::two_sequences(), true);
   const at::Tensor gathered = model->gradients().arena().clone();
   EXPECT_GT(gathered.abs().sum().item<float>(), 0.0F);
   const void* memory = model->gradients().arena().const_data_ptr();
   for (const char* name : {"", "other"}) {
     ASSERT_TRUE(model->use_adapter(name).ok());
     EXPECT_FALSE(model->gradients_enabled()) << name << ": nothing of it is trained";
-    loss(*model, two_sequences(), false);
+    loss(*model, testing::two_sequences(), false);
     ASSERT_TRUE(model->use_adapter("it").ok());
     ASSERT_TRUE(model->gradients_enabled());
     EXPECT_TRUE(model->gradients().arena().equal(gathered)) << name;
     EXPECT_EQ(model->gradients().arena().const_data_ptr(), memory) << "allocated once";
   }
-  loss(*model, two_sequences(), true);
+  loss(*model, testing::two_sequences(), true);
   EXPECT_TRUE(at::allclose(model->gradients().arena(), gathered * 2));
 }
 
@@ -364,7 +354,7 @@ TEST(Lora, MistakesAreToldByName) {
   EXPECT_NE(message({.rank = 0}).find("LoRA: r must be"), std::string::npos);
   EXPECT_NE(message({.dropout = 1.0}).find("lora_dropout"), std::string::npos);
 
-  const auto folder = model_folder("llama_lora");
+  const auto folder = testing::model_folder("llama_lora");
   const json good = testing::read_json(folder / "adapter_config.json");
   const auto refused = [&](const char* key, const json& value) {
     json object = good;

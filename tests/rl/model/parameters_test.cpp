@@ -11,7 +11,7 @@
 namespace rl {
 namespace {
 
-ModelConfig tiny() {
+ModelConfig tied_model() {
   ModelConfig config;
   config.family = "llama";
   config.hidden_size = 12;
@@ -63,12 +63,12 @@ class MemorySource final : public WeightSource {
   std::map<std::string, std::string> aliases_;
 };
 
-void fill(MemorySource& source, const ModelConfig& config) {
+void add_parameters(MemorySource& source, const ModelConfig& config) {
   for (const ParameterSpec& spec : parameter_layout(config)) source.add(spec.name, spec.shape);
 }
 
 TEST(Parameters, LayoutIsAlignedAndWithoutOverlap) {
-  const ModelConfig config = tiny();
+  const ModelConfig config = tied_model();
   std::int64_t end = 0;
   for (const ParameterSpec& spec : parameter_layout(config)) {
     EXPECT_EQ(spec.offset % 16, 0) << spec.name;
@@ -82,7 +82,7 @@ TEST(Parameters, LayoutIsAlignedAndWithoutOverlap) {
 }
 
 TEST(Parameters, GapsAreZeroAndViewsShareTheArena) {
-  const Parameters parameters = Parameters::random(tiny(), 1);
+  const Parameters parameters = Parameters::random(tied_model(), 1);
   double inside = 0;
   for (const ParameterSpec& spec : parameters.specs())
     inside += parameters.view(spec).abs().sum().item<double>();
@@ -92,9 +92,9 @@ TEST(Parameters, GapsAreZeroAndViewsShareTheArena) {
 }
 
 TEST(Parameters, EqualSeedsGiveEqualBits) {
-  const Parameters a = Parameters::random(tiny(), 5);
-  const Parameters b = Parameters::random(tiny(), 5);
-  const Parameters c = Parameters::random(tiny(), 6);
+  const Parameters a = Parameters::random(tied_model(), 5);
+  const Parameters b = Parameters::random(tied_model(), 5);
+  const Parameters c = Parameters::random(tied_model(), 6);
   EXPECT_TRUE(a.arena().equal(b.arena()));
   EXPECT_FALSE(a.arena().equal(c.arena()));
   EXPECT_TRUE(a.clone().arena().equal(a.arena()));
@@ -103,9 +103,9 @@ TEST(Parameters, EqualSeedsGiveEqualBits) {
 }
 
 TEST(Parameters, LoadsEveryTensorToItsPlace) {
-  const ModelConfig config = tiny();
+  const ModelConfig config = tied_model();
   MemorySource source;
-  fill(source, config);
+  add_parameters(source, config);
   const auto parameters = Parameters::load(config, source, /*gguf_names=*/false);
   ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
   float base = 0;
@@ -119,9 +119,9 @@ TEST(Parameters, LoadsEveryTensorToItsPlace) {
 }
 
 TEST(Parameters, MissingSurplusAndMisshapenAreNamedTogether) {
-  const ModelConfig config = tiny();
+  const ModelConfig config = tied_model();
   MemorySource source;
-  fill(source, config);
+  add_parameters(source, config);
   source.remove("model.norm.weight");
   source.remove("lm_head.weight");
   source.add("lm_head.weight", {17, 13});
@@ -138,7 +138,7 @@ TEST(Parameters, MissingSurplusAndMisshapenAreNamedTogether) {
 }
 
 TEST(Parameters, NamesMayLackTheirFirstPart) {
-  const ModelConfig config = tiny();
+  const ModelConfig config = tied_model();
   MemorySource whole, base;
   for (const ParameterSpec& spec : parameter_layout(config)) {
     whole.add(spec.name, spec.shape);
@@ -170,9 +170,9 @@ TEST(Parameters, OptFromPytorchIsEqualToSafetensors) {
 }
 
 TEST(Parameters, TiedWeightsMayBeThereTwice) {
-  ModelConfig config = tiny();
+  ModelConfig config = tied_model();
   MemorySource source;
-  fill(source, config);
+  add_parameters(source, config);
   config.tie_word_embeddings = true;
   const auto contradicting = Parameters::load(config, source, /*gguf_names=*/false);
   EXPECT_EQ(contradicting.status().code(), runtime::ErrorCode::kInvalidArgument);
@@ -186,10 +186,10 @@ TEST(Parameters, TiedWeightsMayBeThereTwice) {
 }
 
 TEST(Parameters, ATiedOutputLayerMayStandForTheEmbedding) {
-  ModelConfig config = tiny();
+  ModelConfig config = tied_model();
   config.tie_word_embeddings = true;
   MemorySource source;
-  fill(source, config);
+  add_parameters(source, config);
   const auto expected = Parameters::load(config, source, /*gguf_names=*/false);
   ASSERT_TRUE(expected.ok()) << expected.status().to_string();
   source.rename("model.embed_tokens.weight", "lm_head.weight");
@@ -203,7 +203,7 @@ TEST(Parameters, ATiedOutputLayerMayStandForTheEmbedding) {
 }
 
 TEST(Parameters, GgufRowsOfQueriesAndKeysAreUnpermuted) {
-  const ModelConfig config = tiny();
+  const ModelConfig config = tied_model();
   MemorySource source;
   source.add("token_embd.weight", {17, 12});
   for (int layer = 0; layer < 2; ++layer) {

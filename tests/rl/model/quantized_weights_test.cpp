@@ -32,7 +32,7 @@ std::unique_ptr<QuantizedWeights> quantize(const ModelConfig& config, const Para
   return std::move(*weights);
 }
 
-PackedBatch batch_of(std::int32_t tokens) {
+PackedBatch one_sequence(std::int32_t tokens) {
   std::vector<std::int32_t> ids;
   for (std::int32_t i = 0; i < tokens; ++i) ids.push_back(i * 37 % 61);
   PackedBatch batch;
@@ -119,7 +119,7 @@ TEST(QuantizedWeights, AreReadByPassesThatAreGivenThem) {
   const ModelConfig config = small_config();
   const Transformer model(config, Parameters::random(config, 2));
   const auto weights = quantize(config, model.parameters(), model.pool());
-  const PackedBatch batch = batch_of(40);
+  const PackedBatch batch = one_sequence(40);
   const std::vector<float> plain = logprobs(model, batch);
   const std::vector<float> rounded = logprobs(model, batch, weights.get());
   EXPECT_NE(rounded, plain);
@@ -152,7 +152,7 @@ TEST(QuantizedWeights, ComputeAsTheModelThatTheyStandFor) {
     }
     EXPECT_GE(layers, 4 * config->layers);
     const Transformer stood_for(*config, std::move(rounded));
-    const PackedBatch batch = batch_of(30);
+    const PackedBatch batch = one_sequence(30);
     const std::vector<float> expected = logprobs(stood_for, batch);
     EXPECT_EQ(logprobs(model, batch, weights.get()), expected);
     ++checked;

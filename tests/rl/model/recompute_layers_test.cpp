@@ -8,7 +8,7 @@
 namespace rl {
 namespace {
 
-ModelConfig tiny(std::int64_t layers) {
+ModelConfig model_of_layers(std::int64_t layers) {
   ModelConfig config;
   config.family = "llama";
   config.hidden_size = 24;
@@ -23,13 +23,14 @@ ModelConfig tiny(std::int64_t layers) {
   return config;
 }
 
-std::unique_ptr<Transformer> model() {
-  auto made = std::make_unique<Transformer>(tiny(3), Parameters::random(tiny(3), 3));
+std::unique_ptr<Transformer> three_layers() {
+  auto made =
+      std::make_unique<Transformer>(model_of_layers(3), Parameters::random(model_of_layers(3), 3));
   made->enable_gradients();
   return made;
 }
 
-PackedBatch samples() {
+PackedBatch short_samples() {
   PackedBatch batch;
   for (int sample = 0; sample < 3; ++sample) {
     std::vector<std::int32_t> ids;
@@ -39,14 +40,14 @@ PackedBatch samples() {
   return batch;
 }
 
-at::Tensor gradient_of(Transformer& transformer, bool recompute) {
+at::Tensor gradient_with(Transformer& transformer, bool recompute) {
   transformer.zero_gradients();
   at::Tensor loss;
   {
-    const TokenLogprobs out =
-        transformer
-            .token_logprobs(samples(), {.with_entropy = true}, {.recompute_layers = recompute})
-            .value();
+    const TokenLogprobs out = transformer
+                                  .token_logprobs(short_samples(), {.with_entropy = true},
+                                                  {.recompute_layers = recompute})
+                                  .value();
     loss = (out.logprobs_N * out.entropy_N).sum();
   }
   loss.backward();
@@ -54,16 +55,17 @@ at::Tensor gradient_of(Transformer& transformer, bool recompute) {
 }
 
 TEST(RecomputeLayers, GiveTheSameBits) {
-  const auto transformer = model();
-  const at::Tensor kept = gradient_of(*transformer, false);
+  const auto transformer = three_layers();
+  const at::Tensor kept = gradient_with(*transformer, false);
   EXPECT_GT(kept.norm().item<double>(), 0.0);
-  EXPECT_TRUE(gradient_of(*transformer, true).equal(kept));
-  EXPECT_TRUE(gradient_of(*transformer, false).equal(kept));
+  EXPECT_TRUE(gradient_with(*transformer, true).equal(kept));
+  EXPECT_TRUE(gradient_with(*transformer, false).equal(kept));
 }
 
 TEST(RecomputeLayers, DropWhatWasDropped) {
   const auto with_adapter = [] {
-    auto transformer = std::make_unique<Transformer>(tiny(3), Parameters::random(tiny(3), 3));
+    auto transformer = std::make_unique<Transformer>(model_of_layers(3),
+                                                     Parameters::random(model_of_layers(3), 3));
     LoraConfig config;
     config.rank = 4;
     config.dropout = 0.5;
@@ -78,11 +80,11 @@ TEST(RecomputeLayers, DropWhatWasDropped) {
   };
   const auto kept = with_adapter();
   const auto recomputed = with_adapter();
-  const at::Tensor first = gradient_of(*kept, false);
-  EXPECT_TRUE(gradient_of(*recomputed, true).equal(first));
-  const at::Tensor second = gradient_of(*kept, false);
+  const at::Tensor first = gradient_with(*kept, false);
+  EXPECT_TRUE(gradient_with(*recomputed, true).equal(first));
+  const at::Tensor second = gradient_with(*kept, false);
   EXPECT_FALSE(second.equal(first));  // drawn anew
-  EXPECT_TRUE(gradient_of(*recomputed, true).equal(second));
+  EXPECT_TRUE(gradient_with(*recomputed, true).equal(second));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-ModelConfig tiny(std::int64_t window = 0) {
+ModelConfig model_with_window(std::int64_t window = 0) {
   ModelConfig config;
   config.family = window > 0 ? "mistral" : "llama";
   config.hidden_size = 24;
@@ -31,14 +31,14 @@ ModelConfig tiny(std::int64_t window = 0) {
   return config;
 }
 
-std::unique_ptr<Transformer> model(ModelConfig config) {
+std::unique_ptr<Transformer> model_by(ModelConfig config) {
   Parameters parameters = Parameters::random(config, 3);
   auto made = std::make_unique<Transformer>(std::move(config), std::move(parameters));
   made->enable_gradients();
   return made;
 }
 
-Ids sequence(int length, int seed) {
+Ids ids_below_50(int length, int seed) {
   Ids ids;
   for (int i = 0; i < length; ++i) ids.push_back((seed * 31 + i * i * 7 + i) % 50);
   return ids;
@@ -53,17 +53,18 @@ Ids joined(Ids first, const Ids& second) {
 // only goes on from it.
 PackedBatch groups() {
   PackedBatch batch;
-  const Ids system = sequence(21, 1);
-  const Ids response = sequence(9, 5);
-  for (const Ids& prompt : {joined(system, sequence(30, 2)), joined(system, sequence(8, 3))}) {
+  const Ids system = ids_below_50(21, 1);
+  const Ids response = ids_below_50(9, 5);
+  for (const Ids& prompt :
+       {joined(system, ids_below_50(30, 2)), joined(system, ids_below_50(8, 3))}) {
     const auto length = static_cast<std::int64_t>(prompt.size());
     batch.append(joined(prompt, response), length);
     batch.append(joined(prompt, response), length);
-    batch.append(joined(prompt, sequence(17, 6)), length);
+    batch.append(joined(prompt, ids_below_50(17, 6)), length);
   }
-  batch.append(joined(system, sequence(270, 7)),
+  batch.append(joined(system, ids_below_50(270, 7)),
                1);  // several blocks of queries, from amid the sequence
-  batch.append(joined(joined(system, sequence(270, 7)), sequence(300, 8)), 100);
+  batch.append(joined(joined(system, ids_below_50(270, 7)), ids_below_50(300, 8)), 100);
   return batch;
 }
 
@@ -92,13 +93,13 @@ TEST(SharedBeginnings, OfOtherAnglesAreNone) {
 
 TEST(SharedBeginnings, AreLeftWhereTheySaveLittle) {
   PackedBatch batch;
-  batch.append(joined({1, 2, 3}, sequence(40, 1)));
-  batch.append(joined({1, 2, 3}, sequence(39, 2)));
+  batch.append(joined({1, 2, 3}, ids_below_50(40, 1)));
+  batch.append(joined({1, 2, 3}, ids_below_50(39, 2)));
   EXPECT_EQ(shared_beginnings(batch, kAlike), (std::vector<std::int64_t>{0, 0}));
 }
 
 TEST(SharedBeginnings, RowsAreComputedOnce) {
-  const auto transformer = model(tiny());
+  const auto transformer = model_by(model_with_window());
   const PackedBatch batch = groups();
   const forward::Rows rows(batch, transformer->rope(), true);
   EXPECT_EQ(rows.count(), batch.tokens() - (60 + 51 + 21 + 38 + 29 + 21 + 291));
@@ -110,10 +111,10 @@ TEST(SharedBeginnings, RowsAreComputedOnce) {
   EXPECT_FALSE(forward::Rows(batch, transformer->rope(), false).shared());
 }
 
-class Sharing : public testing::TestWithParam<std::int64_t> {};  // of a window of so many tokens
+class Sharing : public ::testing::TestWithParam<std::int64_t> {};  // of a window of so many tokens
 
 TEST_P(Sharing, DoesNotChangeABit) {
-  const auto transformer = model(tiny(GetParam()));
+  const auto transformer = model_by(model_with_window(GetParam()));
   for (const bool graph : {false, true}) {
     c10::AutoGradMode mode(graph);
     const LogprobOptions options{.temperature = 0.8F, .with_entropy = true};
@@ -127,7 +128,7 @@ TEST_P(Sharing, DoesNotChangeABit) {
 }
 
 TEST_P(Sharing, GivesTheSameGradient) {
-  const auto transformer = model(tiny(GetParam()));
+  const auto transformer = model_by(model_with_window(GetParam()));
   const auto gradient = [&](const PackedBatch& batch) {
     transformer->zero_gradients();
     const TokenLogprobs out = transformer->token_logprobs(batch, {.with_entropy = true}).value();
@@ -142,10 +143,10 @@ TEST_P(Sharing, GivesTheSameGradient) {
   EXPECT_TRUE(shared.equal(gradient(groups())));
 }
 
-INSTANTIATE_TEST_SUITE_P(Windows, Sharing, testing::Values(0, 16));
+INSTANTIATE_TEST_SUITE_P(Windows, Sharing, ::testing::Values(0, 16));
 
 TEST(SharedBeginnings, HeadsGiveEveryTokenItsValue) {
-  const auto transformer = model(with_head(tiny(), value_head()).value());
+  const auto transformer = model_by(with_head(model_with_window(), value_head()).value());
   const auto values = [&](const PackedBatch& batch) {
     return transformer->head(batch, value_head().name).value();
   };
@@ -169,7 +170,7 @@ TEST(SharedBeginnings, HeadsGiveEveryTokenItsValue) {
 }
 
 TEST(SharedBeginnings, AreTheSameByAten) {
-  const auto transformer = model(tiny(16));
+  const auto transformer = model_by(model_with_window(16));
   c10::AutoGradMode off(false);
   const auto scored = [&](const PackedBatch& batch) {
     return transformer->token_logprobs(batch, {}, {.by_aten = true}).value().logprobs_N;

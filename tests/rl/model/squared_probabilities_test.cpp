@@ -7,7 +7,7 @@
 namespace rl {
 namespace {
 
-ModelConfig tiny() {
+ModelConfig small_vocabulary() {
   ModelConfig config;
   config.family = "llama";
   config.hidden_size = 24;
@@ -23,7 +23,7 @@ ModelConfig tiny() {
 }
 
 TEST(SquaredProbabilities, AreThoseOfTheLogitsAndChangeNothingElse) {
-  const ModelConfig config = tiny();
+  const ModelConfig config = small_vocabulary();
   const Transformer model(config, Parameters::random(config, 3));
   PackedBatch batch;
   batch.append(std::vector<std::int32_t>{3, 41, 7, 7, 12, 30, 2, 19, 44}, 1);
@@ -46,7 +46,7 @@ TEST(SquaredProbabilities, AreThoseOfTheLogitsAndChangeNothingElse) {
 }
 
 TEST(SquaredProbabilities, CarryNoGraph) {
-  const ModelConfig config = tiny();
+  const ModelConfig config = small_vocabulary();
   Transformer model(config, Parameters::random(config, 3));
   model.enable_gradients();
   PackedBatch batch;

@@ -12,7 +12,7 @@
 namespace rl {
 namespace {
 
-ScoreRequest request(const std::string& response) {
+ScoreRequest early_request(const std::string& response) {
   return {.data_source = "x",
           .response = response,
           .ground_truth = "",
@@ -22,12 +22,12 @@ ScoreRequest request(const std::string& response) {
 
 std::vector<ScoreRequest> requests(const std::vector<std::string>& responses) {
   std::vector<ScoreRequest> all;
-  for (const std::string& response : responses) all.push_back(request(response));
+  for (const std::string& response : responses) all.push_back(early_request(response));
   return all;
 }
 
 // Scores by length. "wait" does not return before let_go(); "wrong" fails the call.
-class Lengths : public Scorer {
+class EarlyLengths : public Scorer {
  public:
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> asked) override {
     ScoredBatch batch;
@@ -61,7 +61,7 @@ class Lengths : public Scorer {
 class EarlyScorerTest : public ::testing::Test {
  protected:
   void make(const EarlyScoring& options) {
-    auto lengths = std::make_unique<Lengths>();
+    auto lengths = std::make_unique<EarlyLengths>();
     inner = lengths.get();
     scorer = std::make_unique<EarlyScorer>(std::move(lengths), options);
   }
@@ -74,7 +74,7 @@ class EarlyScorerTest : public ::testing::Test {
     return all;
   }
 
-  Lengths* inner = nullptr;
+  EarlyLengths* inner = nullptr;
   std::unique_ptr<EarlyScorer> scorer;
 };
 

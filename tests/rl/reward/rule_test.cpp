@@ -8,7 +8,7 @@
 namespace rl {
 namespace {
 
-double score(const std::string& rule, std::string_view response, std::string_view truth) {
+double rule_score(const std::string& rule, std::string_view response, std::string_view truth) {
   const auto value = rule_reward(rule, response, truth);
   EXPECT_TRUE(value.ok()) << value.status().to_string();
   return value.ok() ? *value : -1;
@@ -37,12 +37,12 @@ TEST(Reward, LastNumberUnderstandsHowPeopleWriteThem) {
 }
 
 TEST(Reward, NumberComparesByValue) {
-  EXPECT_EQ(score("number", "so it is 42.0", "42"), 1);
-  EXPECT_EQ(score("number", "1,000", "1000"), 1);
-  EXPECT_EQ(score("number", "42 apples and 3 pears", "42"), 0);
-  EXPECT_EQ(score("number", "none", "42"), 0);
-  EXPECT_EQ(score("number", "the answer is -3", "-3"), 1);
-  EXPECT_EQ(score("number", "x 72", "Natalia sold 48/2 = 24 clips. #### 72"), 1);
+  EXPECT_EQ(rule_score("number", "so it is 42.0", "42"), 1);
+  EXPECT_EQ(rule_score("number", "1,000", "1000"), 1);
+  EXPECT_EQ(rule_score("number", "42 apples and 3 pears", "42"), 0);
+  EXPECT_EQ(rule_score("number", "none", "42"), 0);
+  EXPECT_EQ(rule_score("number", "the answer is -3", "-3"), 1);
+  EXPECT_EQ(rule_score("number", "x 72", "Natalia sold 48/2 = 24 clips. #### 72"), 1);
   EXPECT_EQ(rule_reward("number", "1", "abc").status().message(),
             "reward rule 'number': the ground truth 'abc' is not a number");
   EXPECT_FALSE(rule_reward("number", "1", "").ok());
@@ -53,22 +53,22 @@ TEST(Reward, NumberComparesByValue) {
 TEST(Reward, SignsThatLookLikeMinus) {
   for (const char* sign : {"\u2212", "\u2013", "\u2014", "\u2010", "\u2012", "\ufe63", "\uff0d"}) {
     const std::string five = std::string(sign) + "5";
-    EXPECT_EQ(score("number", "The answer is " + five + ".", "5"), 0) << sign;
-    EXPECT_EQ(score("number", "The answer is " + five + ".", "-5"), 1) << sign;
-    EXPECT_EQ(score("number", "The answer is -5.", five), 1) << sign;
-    EXPECT_EQ(score("gsm8k", "#### " + five, "5"), 0) << sign;
-    EXPECT_EQ(score("gsm8k", "#### " + five, "-5"), 1) << sign;
-    EXPECT_EQ(score("math", "\\boxed{" + five + "}", "-5"), 1) << sign;
-    EXPECT_EQ(score("number", "pages 3" + five, "5"), 1) << sign;
+    EXPECT_EQ(rule_score("number", "The answer is " + five + ".", "5"), 0) << sign;
+    EXPECT_EQ(rule_score("number", "The answer is " + five + ".", "-5"), 1) << sign;
+    EXPECT_EQ(rule_score("number", "The answer is -5.", five), 1) << sign;
+    EXPECT_EQ(rule_score("gsm8k", "#### " + five, "5"), 0) << sign;
+    EXPECT_EQ(rule_score("gsm8k", "#### " + five, "-5"), 1) << sign;
+    EXPECT_EQ(rule_score("math", "\\boxed{" + five + "}", "-5"), 1) << sign;
+    EXPECT_EQ(rule_score("number", "pages 3" + five, "5"), 1) << sign;
   }
 }
 
 TEST(Reward, LengthsAreInCharacters) {
   std::string behind;
   for (int i = 0; i < 150; ++i) behind += "\u7684";
-  EXPECT_EQ(score("math_dapo", "Answer: 13\n" + behind, "13"), 1);
-  EXPECT_EQ(score("math_dapo", "Answer: 13\n" + behind + behind, "13"), -1);
-  EXPECT_DOUBLE_EQ(score("letters", "\u00e9a", "\u00e8a"), 0.5);
+  EXPECT_EQ(rule_score("math_dapo", "Answer: 13\n" + behind, "13"), 1);
+  EXPECT_EQ(rule_score("math_dapo", "Answer: 13\n" + behind + behind, "13"), -1);
+  EXPECT_DOUBLE_EQ(rule_score("letters", "\u00e9a", "\u00e8a"), 0.5);
 }
 
 TEST(Reward, AVerdictSaysWhatWasCompared) {
@@ -90,30 +90,30 @@ TEST(Reward, AVerdictSaysWhatWasCompared) {
 }
 
 TEST(Reward, Gsm8kWantsTheMark) {
-  EXPECT_EQ(score("gsm8k", "reasoning 5\n#### 42", "42"), 1);
-  EXPECT_EQ(score("gsm8k", "#### 1,042", "1042"), 1);
-  EXPECT_EQ(score("gsm8k", "#### $42 is it", "42"), 1);
-  EXPECT_EQ(score("gsm8k", "it is 42", "42"), 0);
-  EXPECT_EQ(score("gsm8k", "#### 41 #### 42", "42"), 1);
+  EXPECT_EQ(rule_score("gsm8k", "reasoning 5\n#### 42", "42"), 1);
+  EXPECT_EQ(rule_score("gsm8k", "#### 1,042", "1042"), 1);
+  EXPECT_EQ(rule_score("gsm8k", "#### $42 is it", "42"), 1);
+  EXPECT_EQ(rule_score("gsm8k", "it is 42", "42"), 0);
+  EXPECT_EQ(rule_score("gsm8k", "#### 41 #### 42", "42"), 1);
 }
 
 TEST(Reward, TextRules) {
-  EXPECT_EQ(score("exact", " Oslo\n", "Oslo"), 1);
-  EXPECT_EQ(score("exact", "oslo", "Oslo"), 0);
-  EXPECT_EQ(score("contains", "It is Oslo.", "Oslo"), 1);
-  EXPECT_EQ(score("contains", "It is Rome.", "Oslo"), 0);
-  EXPECT_EQ(score("format", "<think>a</think> b", ""), 1);
-  EXPECT_EQ(score("format", "<think>a</think>", ""), 0);
-  EXPECT_EQ(score("format", "<think>a</think> b </think>", ""), 0);
-  EXPECT_EQ(score("format", "b", ""), 0);
+  EXPECT_EQ(rule_score("exact", " Oslo\n", "Oslo"), 1);
+  EXPECT_EQ(rule_score("exact", "oslo", "Oslo"), 0);
+  EXPECT_EQ(rule_score("contains", "It is Oslo.", "Oslo"), 1);
+  EXPECT_EQ(rule_score("contains", "It is Rome.", "Oslo"), 0);
+  EXPECT_EQ(rule_score("format", "<think>a</think> b", ""), 1);
+  EXPECT_EQ(rule_score("format", "<think>a</think>", ""), 0);
+  EXPECT_EQ(rule_score("format", "<think>a</think> b </think>", ""), 0);
+  EXPECT_EQ(rule_score("format", "b", ""), 0);
 }
 
 TEST(Reward, LettersIsSmoothAndPunishesLength) {
-  EXPECT_DOUBLE_EQ(score("letters", "abcd", "abcd"), 1);
-  EXPECT_DOUBLE_EQ(score("letters", "abdc", "abcd"), 0.5);
-  EXPECT_DOUBLE_EQ(score("letters", "abcdabcd", "abcd"), 0.5);
-  EXPECT_DOUBLE_EQ(score("letters", "ab", "abcd"), 0.5);
-  EXPECT_DOUBLE_EQ(score("letters", "", "abcd"), 0);
+  EXPECT_DOUBLE_EQ(rule_score("letters", "abcd", "abcd"), 1);
+  EXPECT_DOUBLE_EQ(rule_score("letters", "abdc", "abcd"), 0.5);
+  EXPECT_DOUBLE_EQ(rule_score("letters", "abcdabcd", "abcd"), 0.5);
+  EXPECT_DOUBLE_EQ(rule_score("letters", "ab", "abcd"), 0.5);
+  EXPECT_DOUBLE_EQ(rule_score("letters", "", "abcd"), 0);
 }
 
 TEST(Reward, OptionsOfRules) {
@@ -151,27 +151,27 @@ TEST(Reward, OptionsOfRules) {
 }
 
 TEST(Reward, VerlsOtherScorers) {
-  EXPECT_EQ(score("math", "so \\boxed{\\frac12}", "0.5"), 1);
-  EXPECT_EQ(score("math", "\\boxed{1} and then \\boxed{2}", "2"), 1);
-  EXPECT_EQ(score("math", "it is 2", "2"), 0);
-  EXPECT_EQ(score("math", "\\boxed{2", "2"), 0);
-  EXPECT_EQ(score("math", "\\boxed{2}", "We see that it is \\boxed{2}."), 1);
-  EXPECT_EQ(score("math_dapo", "Thus.\nAnswer: $34$", "34"), 1);
-  EXPECT_EQ(score("math_dapo", "answer : \\boxed{34}", "34"), 1);
-  EXPECT_EQ(score("math_dapo", "Answer: 33\nAnswer: 34", "34"), 1);
-  EXPECT_EQ(score("math_dapo", "The answer is 34", "34"), -1);
-  EXPECT_EQ(score("math_dapo", "Answer: 34" + std::string(400, '.'), "34"), -1);
-  EXPECT_EQ(score("math_dapo", "", "34"), -1);
-  EXPECT_DOUBLE_EQ(score("geo3k", "<think>x</think> \\boxed{48}", "48"), 1.0);
-  EXPECT_DOUBLE_EQ(score("geo3k", "\\boxed{48}", "48"), 0.9);
-  EXPECT_DOUBLE_EQ(score("geo3k", "<think>x</think> \\boxed{4}", "48"), 0.1);
-  EXPECT_EQ(
-      score("search_qa", "<answer>The Beatles!</answer>", R"({"target": ["Queen", "beatles"]})"),
-      1);
-  EXPECT_EQ(score("search_qa", "<answer>Beatles and Queen</answer>",
-                  R"({"target": ["Queen", "beatles"]})"),
+  EXPECT_EQ(rule_score("math", "so \\boxed{\\frac12}", "0.5"), 1);
+  EXPECT_EQ(rule_score("math", "\\boxed{1} and then \\boxed{2}", "2"), 1);
+  EXPECT_EQ(rule_score("math", "it is 2", "2"), 0);
+  EXPECT_EQ(rule_score("math", "\\boxed{2", "2"), 0);
+  EXPECT_EQ(rule_score("math", "\\boxed{2}", "We see that it is \\boxed{2}."), 1);
+  EXPECT_EQ(rule_score("math_dapo", "Thus.\nAnswer: $34$", "34"), 1);
+  EXPECT_EQ(rule_score("math_dapo", "answer : \\boxed{34}", "34"), 1);
+  EXPECT_EQ(rule_score("math_dapo", "Answer: 33\nAnswer: 34", "34"), 1);
+  EXPECT_EQ(rule_score("math_dapo", "The answer is 34", "34"), -1);
+  EXPECT_EQ(rule_score("math_dapo", "Answer: 34" + std::string(400, '.'), "34"), -1);
+  EXPECT_EQ(rule_score("math_dapo", "", "34"), -1);
+  EXPECT_DOUBLE_EQ(rule_score("geo3k", "<think>x</think> \\boxed{48}", "48"), 1.0);
+  EXPECT_DOUBLE_EQ(rule_score("geo3k", "\\boxed{48}", "48"), 0.9);
+  EXPECT_DOUBLE_EQ(rule_score("geo3k", "<think>x</think> \\boxed{4}", "48"), 0.1);
+  EXPECT_EQ(rule_score("search_qa", "<answer>The Beatles!</answer>",
+                       R"({"target": ["Queen", "beatles"]})"),
+            1);
+  EXPECT_EQ(rule_score("search_qa", "<answer>Beatles and Queen</answer>",
+                       R"({"target": ["Queen", "beatles"]})"),
             0);
-  EXPECT_EQ(score("search_qa", "beatles", "beatles"), 0);
+  EXPECT_EQ(rule_score("search_qa", "beatles", "beatles"), 0);
 }
 
 TEST(Reward, TheRuleOfADataSource) {
@@ -208,8 +208,8 @@ TEST(Reward, ToyRowsAreScoredByTheirOwnGroundTruth) {
     const auto options = ToyOptions::from_json({{"task", task}}, 1);
     ASSERT_TRUE(options.ok());
     const DataRow row = make_toy_dataset(*options).row(0);
-    EXPECT_EQ(score(*rule_for_data_source(row.data_source), row.ground_truth, row.ground_truth),
-              1.0)
+    EXPECT_EQ(
+        rule_score(*rule_for_data_source(row.data_source), row.ground_truth, row.ground_truth), 1.0)
         << task;
   }
 }

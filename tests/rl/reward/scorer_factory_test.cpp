@@ -8,7 +8,7 @@ namespace {
 using nlohmann::ordered_json;
 using runtime::ErrorCode;
 
-class ScorerFactoryTest : public testing::Test {
+class ScorerFactoryTest : public ::testing::Test {
  protected:
   // Without starting what needs a process or a server.
   ScorerFactory factory() {

@@ -36,12 +36,12 @@ class EngineAten : public ::testing::Test {
   const int threads_ = at::get_num_threads();
 };
 
-EngineOptions by_aten(EngineOptions options = {}) {
+EngineOptions aten_options(EngineOptions options = {}) {
   options.deterministic = false;
   return options;
 }
 
-std::vector<Completion> generate(Engine& engine, std::span<const Request> requests) {
+std::vector<Completion> generate_by_aten(Engine& engine, std::span<const Request> requests) {
   auto completions = engine.generate(requests);
   EXPECT_TRUE(completions.ok()) << completions.status().to_string();
   for (const Completion& completion : *completions)
@@ -75,8 +75,8 @@ TEST_F(EngineAten, IsNearTheDeterministicForwardOnTheFixtureModels) {
         9, 3, {.new_max = 24, .vocab = static_cast<std::int32_t>((*model)->config().vocab_size)});
     for (Request& request : requests) request.sampling.prompt_logprobs = true;
     for (const std::int64_t step_tokens : {512, 11}) {
-      const auto engine = make_engine(**model, by_aten({.step_tokens_max = step_tokens}));
-      const std::vector<Completion> completions = generate(*engine, requests);
+      const auto engine = make_engine(**model, aten_options({.step_tokens_max = step_tokens}));
+      const std::vector<Completion> completions = generate_by_aten(*engine, requests);
       const double apart = largest_difference(engine_logprobs(completions),
                                               trainer_logprobs(**model, requests, completions));
       EXPECT_LE(apart, kNear);
@@ -97,10 +97,10 @@ TEST_F(EngineAten, IsNearOnSmolLm2) {
     GTEST_SKIP() << "SmolLM2's GGUF file is not in the cache; .ci/fetch_wheels.sh model fetches it";
   auto model = Transformer::load(*gguf);
   ASSERT_TRUE(model.ok()) << model.status().to_string();
-  const auto engine = make_engine(**model, by_aten());
+  const auto engine = make_engine(**model, aten_options());
   const std::vector<Request> requests =
       sampled_requests(4, 5, {.new_max = 12, .n_max = 2, .vocab = 40000});
-  const std::vector<Completion> completions = generate(*engine, requests);
+  const std::vector<Completion> completions = generate_by_aten(*engine, requests);
   EXPECT_LE(
       largest_difference(engine_logprobs(completions),
                          trainer_logprobs(**model, requests, completions, /*with_prompts=*/false)),
@@ -120,8 +120,8 @@ TEST_F(EngineAten, DrawsAsTheDeterministicEngineDoes) {
     if (i % 11 == 0) sampling.repetition_penalty = 1.2F;  // chosen on the host
     if (i % 13 == 0) sampling.top_logprobs = 3;
   }
-  const auto expected = generate(*make_engine(*model), requests),
-             found = generate(*make_engine(*model, by_aten()), requests);
+  const auto expected = generate_by_aten(*make_engine(*model), requests),
+             found = generate_by_aten(*make_engine(*model, aten_options()), requests);
   ASSERT_EQ(found.size(), expected.size());
   std::size_t differ = 0;
   for (std::size_t i = 0; i < found.size(); ++i) differ += found[i].ids != expected[i].ids ? 1 : 0;
@@ -134,10 +134,10 @@ TEST_F(EngineAten, PreemptsSwapsAndKeepsPrefixes) {
   for (Request& request : requests) request.prompt_ids.insert(request.prompt_ids.begin(), 20, 9);
   for (const Preemption preemption : {Preemption::kRecompute, Preemption::kSwap}) {
     EngineOptions options =
-        by_aten({.sequences_max = 12, .step_tokens_max = 50, .preemption = preemption});
+        aten_options({.sequences_max = 12, .step_tokens_max = 50, .preemption = preemption});
     options.cache.bytes_max = 20 * make_engine(*model)->cache().block_bytes();
     const auto engine = make_engine(*model, options);
-    const std::vector<Completion> completions = generate(*engine, requests);
+    const std::vector<Completion> completions = generate_by_aten(*engine, requests);
     EXPECT_LE(
         largest_difference(engine_logprobs(completions),
                            trainer_logprobs(*model, requests, completions, /*with_prompts=*/false)),
@@ -154,7 +154,7 @@ TEST_F(EngineAten, PreemptsSwapsAndKeepsPrefixes) {
 TEST_F(EngineAten, FailsOnlyTheRequestWhoseLogitsAreNotFinite) {
   const auto model = tiny_model();
   model->parameters().view("model.embed_tokens.weight").select(0, 50).fill_(std::nan(""));
-  const auto engine = make_engine(*model, by_aten());
+  const auto engine = make_engine(*model, aten_options());
   std::vector<Request> broken(4, sampled_request(std::vector<std::int32_t>(40, 50), 4, 1));
   broken[1].sampling.top_k = 3;
   broken[2].sampling.temperature = 0.0F;
@@ -180,15 +180,16 @@ TEST_F(EngineAten, SearchesBeamsAndScoresPrompts) {
   const auto model = tiny_model(2);
   Request request = sampled_request({5, 6, 7, 8}, 8, 1, 2);
   request.sampling.beam.width = 3;
-  const auto expected = generate(*make_engine(*model), std::span(&request, 1)),
-             found = generate(*make_engine(*model, by_aten()), std::span(&request, 1));
+  const auto expected = generate_by_aten(*make_engine(*model), std::span(&request, 1)),
+             found = generate_by_aten(*make_engine(*model, aten_options()), std::span(&request, 1));
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(found[i].ids, expected[i].ids);
     EXPECT_NEAR(found[i].beam_score, expected[i].beam_score, kNear);
   }
   request.sampling.beam = {};
   request.sampling.prompt_top_logprobs = 2;
-  const auto scored = generate(*make_engine(*model, by_aten()), std::span(&request, 1));
+  const auto scored =
+      generate_by_aten(*make_engine(*model, aten_options()), std::span(&request, 1));
   ASSERT_EQ(scored.front().prompt_top_logprobs.size(), 3U);
   EXPECT_GE(scored.front().prompt_top_logprobs[0][0].logprob,
             scored.front().prompt_top_logprobs[0][1].logprob);
@@ -196,7 +197,7 @@ TEST_F(EngineAten, SearchesBeamsAndScoresPrompts) {
 
 TEST_F(EngineAten, RefusesWhatDoesNotGoWithIt) {
   const auto model = tiny_model();
-  const auto int8 = Engine::create(*model, by_aten({.weights = EngineWeights::kInt8}));
+  const auto int8 = Engine::create(*model, aten_options({.weights = EngineWeights::kInt8}));
   ASSERT_FALSE(int8.ok());
   EXPECT_NE(int8.status().message().find("take fp32 weights"), std::string::npos)
       << int8.status().to_string();

@@ -30,7 +30,7 @@ std::unique_ptr<Engine> make_engine(const Transformer& model, EngineOptions opti
   return std::move(*engine);
 }
 
-std::vector<Completion> generate(Engine& engine, std::span<const Request> requests) {
+std::vector<Completion> generate_by_int8(Engine& engine, std::span<const Request> requests) {
   auto completions = engine.generate(requests);
   EXPECT_TRUE(completions.ok()) << completions.status().to_string();
   return std::move(*completions);
@@ -42,7 +42,7 @@ std::vector<Request> some_requests(int count, std::uint32_t seed, std::int32_t v
   return requests;
 }
 
-void expect_same(const std::vector<Completion>& a, const std::vector<Completion>& b) {
+void expect_all_same(const std::vector<Completion>& a, const std::vector<Completion>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_TRUE(a[i].status.ok()) << a[i].status.to_string();
@@ -58,7 +58,7 @@ TEST(EngineInt8, GivesARequestTheSameBitsWhateverElseRuns) {
   std::vector<Completion> alone;
   const auto single = make_engine(*model);
   for (const Request& request : requests) {
-    for (Completion& completion : generate(*single, std::span(&request, 1)))
+    for (Completion& completion : generate_by_int8(*single, std::span(&request, 1)))
       alone.push_back(std::move(completion));
   }
   std::vector<EngineOptions> variants(4);
@@ -68,7 +68,7 @@ TEST(EngineInt8, GivesARequestTheSameBitsWhateverElseRuns) {
   for (std::size_t v = 0; v < variants.size(); ++v) {
     SCOPED_TRACE(v);
     model->pool().set_threads(v == 0 ? 4 : 2);
-    expect_same(generate(*make_engine(*model, variants[v]), requests), alone);
+    expect_all_same(generate_by_int8(*make_engine(*model, variants[v]), requests), alone);
   }
 }
 
@@ -85,7 +85,7 @@ TEST(EngineInt8, IsNearFp32OnTheFixtureModels) {
     const auto engine = make_engine(**model);
     const std::vector<Request> requests =
         some_requests(6, 3, static_cast<std::int32_t>((*model)->config().vocab_size));
-    const std::vector<Completion> completions = generate(*engine, requests);
+    const std::vector<Completion> completions = generate_by_int8(*engine, requests);
     const std::vector<float> int8 = engine_logprobs(completions),
                              fp32 = trainer_logprobs(**model, requests, completions);
     ASSERT_EQ(int8.size(), fp32.size());
@@ -117,17 +117,17 @@ TEST(EngineInt8, UsesChangedWeightsFromTheRefreshOn) {
   const auto model = tiny_model(5);
   const auto engine = make_engine(*model);
   const std::vector<Request> requests = some_requests(8, 9);
-  const std::vector<Completion> before = generate(*engine, requests);
+  const std::vector<Completion> before = generate_by_int8(*engine, requests);
   at::Tensor changed = model->parameters().view("model.layers.1.mlp.down_proj.weight");
   changed.mul_(-1.5F);
-  expect_same(generate(*engine, requests), before);  // until it is told
+  expect_all_same(generate_by_int8(*engine, requests), before);  // until it is told
   engine->refresh_weights();
-  const std::vector<Completion> after = generate(*engine, requests);
-  expect_same(after, generate(*make_engine(*model), requests));
+  const std::vector<Completion> after = generate_by_int8(*engine, requests);
+  expect_all_same(after, generate_by_int8(*make_engine(*model), requests));
   EXPECT_NE(engine_logprobs(after), engine_logprobs(before));
   changed.div_(-1.5F);
   engine->refresh_weights();
-  EXPECT_EQ(generate(*engine, requests).front().ids, before.front().ids);
+  EXPECT_EQ(generate_by_int8(*engine, requests).front().ids, before.front().ids);
 }
 
 TEST(EngineInt8, SaysWhatItsCopyTakes) {
@@ -148,7 +148,7 @@ TEST(EngineInt8, ReportsWeightsThatAreNotFinite) {
       std::numeric_limits<float>::quiet_NaN();
   engine->refresh_weights();
   const std::vector<Request> requests = some_requests(1, 1);
-  const std::vector<Completion> completions = generate(*engine, requests);
+  const std::vector<Completion> completions = generate_by_int8(*engine, requests);
   EXPECT_EQ(completions.front().finish_reason, FinishReason::kError);
 }
 
@@ -164,7 +164,7 @@ TEST(EngineInt8, IsNearFp32OnSmolLm2) {
   std::vector<Request> requests;
   for (const nlohmann::json& row : reference)
     requests.push_back(sampled_request(row["prompt_ids"].get<std::vector<std::int32_t>>(), 16, 4));
-  const std::vector<Completion> completions = generate(*engine, requests);
+  const std::vector<Completion> completions = generate_by_int8(*engine, requests);
   const std::vector<float> int8 = engine_logprobs(completions),
                            fp32 = trainer_logprobs(**model, requests, completions,
                                                    /*with_prompts=*/false);

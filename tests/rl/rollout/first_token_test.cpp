@@ -12,7 +12,8 @@ namespace {
 // Token 2 is as good as certain, and of the others each is less likely than the one before.
 std::vector<float> logits() { return {9.0F, 8.0F, 30.0F, 7.0F, 6.0F, 5.0F}; }
 
-SampledToken sample(const SamplingParams& params, std::int64_t generated, std::uint64_t position) {
+SampledToken sample_at(const SamplingParams& params, std::int64_t generated,
+                       std::uint64_t position) {
   kernel::ThreadPool pool(1);
   const std::vector<float> row_logits = logits();
   const SampleRow row{.params = &params,
@@ -26,24 +27,24 @@ SampledToken sample(const SamplingParams& params, std::int64_t generated, std::u
   return token;
 }
 
-std::set<std::int32_t> reachable(const SamplingParams& params, std::int64_t generated) {
+std::set<std::int32_t> reachable_first(const SamplingParams& params, std::int64_t generated) {
   std::set<std::int32_t> ids;
-  for (std::uint64_t i = 0; i < 500; ++i) ids.insert(sample(params, generated, i).id);
+  for (std::uint64_t i = 0; i < 500; ++i) ids.insert(sample_at(params, generated, i).id);
   return ids;
 }
 
 TEST(FirstToken, IsHotAndTheOthersAreNot) {
   const SamplingParams fire{.first_temperature = 30.0F, .first_top_k = 3};
-  EXPECT_EQ(reachable(fire, 0),
+  EXPECT_EQ(reachable_first(fire, 0),
             (std::set<std::int32_t>{0, 1, 2}));  // the three likeliest, and no other
-  EXPECT_EQ(reachable(fire, 1), (std::set<std::int32_t>{2}));
-  EXPECT_EQ(reachable({}, 0), (std::set<std::int32_t>{2}));
+  EXPECT_EQ(reachable_first(fire, 1), (std::set<std::int32_t>{2}));
+  EXPECT_EQ(reachable_first({}, 0), (std::set<std::int32_t>{2}));
 }
 
 TEST(FirstToken, ATopKOfOnesOwnGoesFirst) {
-  EXPECT_EQ(reachable({.top_k = 2, .first_temperature = 30.0F, .first_top_k = 5}, 0),
+  EXPECT_EQ(reachable_first({.top_k = 2, .first_temperature = 30.0F, .first_top_k = 5}, 0),
             (std::set<std::int32_t>{0, 2}));
-  EXPECT_EQ(reachable({.first_temperature = 30.0F}, 0).size(), 6u);
+  EXPECT_EQ(reachable_first({.first_temperature = 30.0F}, 0).size(), 6u);
 }
 
 TEST(FirstToken, ItsLogProbIsThatOfTheOrdinaryTemperature) {
@@ -51,7 +52,7 @@ TEST(FirstToken, ItsLogProbIsThatOfTheOrdinaryTemperature) {
   double sum = 0;
   for (const float logit : logits()) sum += std::exp((logit - 30.0) / 0.5);
   for (std::uint64_t i = 0; i < 20; ++i) {
-    const SampledToken token = sample(fire, 0, i);
+    const SampledToken token = sample_at(fire, 0, i);
     EXPECT_NEAR(token.logprob,
                 (logits()[static_cast<std::size_t>(token.id)] - 30.0) / 0.5 - std::log(sum), 1e-4);
   }

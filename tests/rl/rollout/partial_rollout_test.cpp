@@ -47,7 +47,7 @@ std::vector<std::vector<Completion>> whole(const Transformer& model,
   return all;
 }
 
-void expect_same(const Completion& a, const Completion& b) {
+void expect_same_rest(const Completion& a, const Completion& b) {
   EXPECT_EQ(a.ids, b.ids);
   EXPECT_EQ(a.logprobs, b.logprobs) << "to the bit";
   EXPECT_EQ(a.finish_reason, b.finish_reason);
@@ -77,7 +77,7 @@ TEST(PartialRollout, InPiecesSamplesAreThoseOfOneGo) {
             numbers[static_cast<std::size_t>(draw->finished[i])])];
         ASSERT_EQ(draw->completions[i].size(), of_prompt.size());
         for (std::size_t sample = 0; sample < of_prompt.size(); ++sample)
-          expect_same(draw->completions[i][sample], of_prompt[sample]);
+          expect_same_rest(draw->completions[i][sample], of_prompt[sample]);
       }
       for (auto row = draw->finished.rbegin(); row != draw->finished.rend(); ++row)
         numbers.erase(numbers.begin() + *row);

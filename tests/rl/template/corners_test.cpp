@@ -31,8 +31,8 @@ TEST(TemplateCorners, EqualJinjas) {
   EXPECT_GT(compared, 40);
 }
 
-std::string outcome(const std::string& source,
-                    const ordered_json& variables = ordered_json::object()) {
+std::string rendered_or_error(const std::string& source,
+                              const ordered_json& variables = ordered_json::object()) {
   const auto parsed = ChatTemplate::parse(source);
   if (!parsed.ok()) return parsed.status().to_string();
   const auto text = parsed->render(variables);
@@ -43,11 +43,11 @@ TEST(TemplateCorners, ArithmeticBeyond64BitsIsRefusedByName) {
   for (const char* source :
        {"{{ x + 1 }}", "{{ 2 * x }}", "{{ x / 2 }}", "{{ x % 10 }}", "{{ x|round }}",
         "{{ [x, 1]|sum }}", "{{ 9223372036854775807 + 1 }}"}) {
-    EXPECT_EQ(outcome(source, {{"x", 18446744073709551615u}}),
+    EXPECT_EQ(rendered_or_error(source, {{"x", 18446744073709551615u}}),
               "OverflowError: integer beyond 64 bits")
         << source;
   }
-  EXPECT_EQ(outcome("{{ x + 'a' }}", {{"x", 18446744073709551615u}}),
+  EXPECT_EQ(rendered_or_error("{{ x + 'a' }}", {{"x", 18446744073709551615u}}),
             "TypeError: unsupported operand type(s) for +: 'int' and 'str'");
 }
 
@@ -56,13 +56,14 @@ TEST(TemplateVariables, AreReadAsJsonIsButForLargeIntegers) {
   EXPECT_EQ(parse_template_variables(text), ordered_json::parse(text));
   EXPECT_TRUE(parse_template_variables("{\"a\": ").is_discarded());
   EXPECT_TRUE(parse_template_variables("{} x").is_discarded());
-  EXPECT_EQ(outcome("{{ a }} {{ b }}",
-                    parse_template_variables(R"({"a": 100000000000000000000000, "b": 1.0E+30})")),
+  EXPECT_EQ(rendered_or_error(
+                "{{ a }} {{ b }}",
+                parse_template_variables(R"({"a": 100000000000000000000000, "b": 1.0E+30})")),
             "100000000000000000000000 1e+30");
 }
 
 TEST(TemplateCorners, RefusalsNameTheirLine) {
-  EXPECT_EQ(outcome("\n{{ 0xffffffffffffffffff }}"),
+  EXPECT_EQ(rendered_or_error("\n{{ 0xffffffffffffffffff }}"),
             "unimplemented: line 2: the number 0xffffffffffffffffff is not supported");
 }
 

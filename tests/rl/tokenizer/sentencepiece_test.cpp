@@ -56,14 +56,15 @@ std::string normalizer(bool prefix, bool trim) {
   return bytes(3, number(3, prefix ? 1 : 0) + number(4, trim ? 1 : 0));
 }
 
-Tokenizer load(const std::string& model) {
+Tokenizer load_sentencepiece(const std::string& model) {
   auto pipeline = tokenizer_pipeline_from_sentencepiece(model, "m.model", {});
   EXPECT_TRUE(pipeline.ok()) << pipeline.status().to_string();
   return Tokenizer(std::shared_ptr<const TokenizerPipeline>(std::move(*pipeline)));
 }
 
 TEST(SentencePiece, MergesByScoreAndFallsBackToBytes) {
-  const Tokenizer tokenizer = load(vocabulary() + trainer(2, true) + normalizer(true, false));
+  const Tokenizer tokenizer =
+      load_sentencepiece(vocabulary() + trainer(2, true) + normalizer(true, false));
   EXPECT_EQ(*tokenizer.encode("ab", true), (Ids{10}));
   EXPECT_EQ(*tokenizer.encode(" ab", true), (Ids{5, 10}));
   EXPECT_EQ(*tokenizer.encode("\u00e9a", true), (Ids{5, 3, 4, 6}));
@@ -77,7 +78,8 @@ TEST(SentencePiece, MergesByScoreAndFallsBackToBytes) {
 }
 
 TEST(SentencePiece, UnigramTakesTheBestPath) {
-  const Tokenizer tokenizer = load(vocabulary() + trainer(1, false) + normalizer(true, true));
+  const Tokenizer tokenizer =
+      load_sentencepiece(vocabulary() + trainer(1, false) + normalizer(true, true));
   EXPECT_EQ(*tokenizer.encode("  ab   a ", true), (Ids{10, 9}));
   EXPECT_EQ(*tokenizer.encode("zab", true), (Ids{5, 0, 8}));
   EXPECT_EQ(*tokenizer.encode("a[x]", true), (Ids{9, 11}));
@@ -150,9 +152,9 @@ TEST(SentencePiece, CutAnywhere) {
 }
 
 TEST(SentencePiece, UnknownFieldsAreSkipped) {
-  const Tokenizer tokenizer =
-      load(vocabulary() + bytes(4, "self test") + number(200, 1) +
-           bytes(2, number(3, 2) + number(10, 5) + bytes(45, "<unk>")) + normalizer(true, false));
+  const Tokenizer tokenizer = load_sentencepiece(
+      vocabulary() + bytes(4, "self test") + number(200, 1) +
+      bytes(2, number(3, 2) + number(10, 5) + bytes(45, "<unk>")) + normalizer(true, false));
   EXPECT_EQ(*tokenizer.encode("ab", false), (Ids{10}));
 }
 

@@ -24,12 +24,12 @@ std::string source(const std::string& name) {
                             "/tokenizer.json");
 }
 
-json reference() {
+json offsets_reference() {
   return json::parse(
       testing::file_text(STARLING_SOURCE_DIR "/tests/fixtures/tokenizer_offsets/reference.json"));
 }
 
-Tokenizer load(const json& j) {
+Tokenizer load_for_offsets(const json& j) {
   auto tokenizer = Tokenizer::from_json(j.dump(), "t.json");
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
   return std::move(tokenizer.value());
@@ -42,12 +42,12 @@ std::vector<std::uint32_t> flat(const std::vector<TokenOffsets>& offsets) {
 }
 
 TEST(TokenizerOffsets, EqualTheWheels) {
-  const json all = reference();
+  const json all = offsets_reference();
   int compared = 0;
   for (const json& item : all.at("cases")) {
     json tokenizer_json = json::parse(source(item.at("tokenizer")));
     for (const auto& [key, value] : item.at("replace").items()) tokenizer_json[key] = value;
-    const Tokenizer tokenizer = load(tokenizer_json);
+    const Tokenizer tokenizer = load_for_offsets(tokenizer_json);
     const std::string what =
         item.at("tokenizer").get<std::string>() + " " + item.at("replace").dump().substr(0, 300);
     for (std::size_t i = 0; i < item.at("rows").size(); ++i) {
@@ -85,7 +85,7 @@ Tokenizer padded_with_2(json tokenizer_json) {
 }
 
 TEST(TokenizerBatch, TruncationAndPaddingEqualTheWheels) {
-  const json batches = reference().at("batches");
+  const json batches = offsets_reference().at("batches");
   std::vector<std::string> texts = batches.at("texts");
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   for (const json& item : batches.at("cases")) {
@@ -123,7 +123,7 @@ TEST(TokenizerBatch, TruncationAndPaddingEqualTheWheels) {
 
 TEST(TokenizerBatch, WhatCannotBeDoneIsSaid) {
   const json plain = json::parse(source("llama2_bytefallback"));
-  const Tokenizer tokenizer = load(plain);
+  const Tokenizer tokenizer = load_for_offsets(plain);
   const std::vector<std::string_view> texts = {"a", "b\xff", "c\xff"};
   EXPECT_EQ(tokenizer.encode_batch(texts, {}, {}, 2).status().message().substr(0, 7), "text 1:");
   Padding padding;
@@ -143,7 +143,8 @@ TEST(TokenizerBatch, WhatCannotBeDoneIsSaid) {
   json two = plain;
   two["post_processor"] =
       json::parse(R"({"type": "BertProcessing", "cls": ["<s>", 1], "sep": ["</s>", 2]})");
-  EXPECT_EQ(load(two).encode_with("a", options).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(load_for_offsets(two).encode_with("a", options).status().code(),
+            ErrorCode::kInvalidArgument);
   EXPECT_TRUE(tokenizer.encode_with("a", {})->offsets.empty());
 }
 

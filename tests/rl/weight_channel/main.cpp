@@ -10,6 +10,6 @@ int main(int argc, char** argv) {
     rl::testing::register_test_actors(rt);
     return rt.run([](runtime::Runtime&) { return 0; });
   }
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

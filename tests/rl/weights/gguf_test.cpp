@@ -63,13 +63,13 @@ std::string good_file() {
   return with_data(header, data);
 }
 
-runtime::Result<std::unique_ptr<GgufFile>> parse(const std::string& bytes) {
+runtime::Result<std::unique_ptr<GgufFile>> parse_gguf(const std::string& bytes) {
   return GgufFile::parse(std::as_bytes(std::span(bytes)), "m.gguf");
 }
 
 TEST(Gguf, ReadsMetadataOfEveryKind) {
   const std::string bytes = good_file();
-  auto file = parse(bytes);
+  auto file = parse_gguf(bytes);
   ASSERT_TRUE(file.ok()) << file.status().to_string();
   const GgufFile& gguf = **file;
   EXPECT_EQ(gguf.entries().size(), 6u);
@@ -85,7 +85,7 @@ TEST(Gguf, ReadsMetadataOfEveryKind) {
 
 TEST(Gguf, WrongTypesAndMissingKeysAreNamed) {
   const std::string bytes = good_file();
-  auto file = parse(bytes);
+  auto file = parse_gguf(bytes);
   ASSERT_TRUE(file.ok());
   Status missing = (*file)->integer("no.key").status();
   EXPECT_EQ(missing.code(), ErrorCode::kNotFound);
@@ -101,7 +101,7 @@ TEST(Gguf, WrongTypesAndMissingKeysAreNamed) {
 
 TEST(Gguf, ReadsTensorsRowMajor) {
   const std::string bytes = good_file();
-  auto file = parse(bytes);
+  auto file = parse_gguf(bytes);
   ASSERT_TRUE(file.ok());
   EXPECT_EQ((*file)->find("w")->shape, (std::vector<std::int64_t>{2, 3}));
   std::vector<float> w(6);
@@ -118,7 +118,7 @@ TEST(Gguf, ReadsTensorsRowMajor) {
 TEST(GgufDamage, EveryTruncationIsAnError) {
   const std::string whole = good_file();
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    auto file = parse(whole.substr(0, size));
+    auto file = parse_gguf(whole.substr(0, size));
     ASSERT_FALSE(file.ok()) << size;
     ASSERT_EQ(file.status().code(), ErrorCode::kInvalidArgument) << size;
   }
@@ -133,7 +133,7 @@ struct Bad {
 class GgufBad : public ::testing::TestWithParam<Bad> {};
 
 TEST_P(GgufBad, IsRefusedByName) {
-  Status status = parse(GetParam().bytes).status();
+  Status status = parse_gguf(GetParam().bytes).status();
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find(GetParam().mentions), std::string::npos) << status.message();
   EXPECT_NE(status.message().find("m.gguf"), std::string::npos) << status.message();

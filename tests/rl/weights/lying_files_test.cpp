@@ -40,7 +40,7 @@ bool is_cheap_error(const std::filesystem::path& file, std::size_t megabytes) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-std::string text(const std::string& value) {
+std::string gguf_text(const std::string& value) {
   return raw(static_cast<std::uint64_t>(value.size())) + value;
 }
 
@@ -48,29 +48,29 @@ TEST(LyingFiles, CostAnErrorAndNoMemory) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer's shadow takes more address space than any limit";
 #endif
-  constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
-  const std::string huge = std::to_string(kHuge);
+  constexpr std::uint64_t kHugeCount = std::uint64_t{1} << 40;
+  const std::string huge = std::to_string(kHugeCount);
   TempFolder folder;
   const auto safetensors = [](const std::string& header) {
     return raw(static_cast<std::uint64_t>(header.size())) + header;
   };
   const std::string gguf = "GGUF" + raw(std::uint32_t{3});
   const std::pair<const char*, std::string> files[] = {
-      {"header.safetensors", raw(kHuge) + "{}"},
+      {"header.safetensors", raw(kHugeCount) + "{}"},
       {"shape.safetensors",
        safetensors(R"({"a":{"dtype":"F32","shape":[)" + huge + R"(],"data_offsets":[0,8]}})") +
            "12345678"},
       {"offsets.safetensors",
        safetensors(R"({"a":{"dtype":"F32","shape":[)" + huge + R"(],"data_offsets":[0,)" +
-                   std::to_string(4 * kHuge) + "]}}")},
-      {"tensors.gguf", gguf + raw(kHuge) + raw(std::uint64_t{0})},
-      {"entries.gguf", gguf + raw(std::uint64_t{0}) + raw(kHuge)},
-      {"name.gguf", gguf + raw(std::uint64_t{1}) + raw(std::uint64_t{0}) + raw(kHuge)},
-      {"array.gguf", gguf + raw(std::uint64_t{0}) + raw(std::uint64_t{1}) + text("k") +
-                         raw(std::uint32_t{9}) + raw(std::uint32_t{4}) + raw(kHuge) +
+                   std::to_string(4 * kHugeCount) + "]}}")},
+      {"tensors.gguf", gguf + raw(kHugeCount) + raw(std::uint64_t{0})},
+      {"entries.gguf", gguf + raw(std::uint64_t{0}) + raw(kHugeCount)},
+      {"name.gguf", gguf + raw(std::uint64_t{1}) + raw(std::uint64_t{0}) + raw(kHugeCount)},
+      {"array.gguf", gguf + raw(std::uint64_t{0}) + raw(std::uint64_t{1}) + gguf_text("k") +
+                         raw(std::uint32_t{9}) + raw(std::uint32_t{4}) + raw(kHugeCount) +
                          std::string(64, '\0')},
-      {"shape.gguf", gguf + raw(std::uint64_t{1}) + raw(std::uint64_t{0}) + text("a") +
-                         raw(std::uint32_t{1}) + raw(kHuge) + raw(std::uint32_t{0}) +
+      {"shape.gguf", gguf + raw(std::uint64_t{1}) + raw(std::uint64_t{0}) + gguf_text("a") +
+                         raw(std::uint32_t{1}) + raw(kHugeCount) + raw(std::uint32_t{0}) +
                          raw(std::uint64_t{0}) + std::string(64, '\0')},
       {"expanded.bin",
        testing::read_file(STARLING_SOURCE_DIR "/tests/rl/weights/pytorch/refused_expanded.bin")},

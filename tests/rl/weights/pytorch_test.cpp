@@ -162,15 +162,15 @@ TEST(Pytorch, WhatIsNoArchiveIsSaid) {
 
 // ---- files that lie ----
 
-Status parse(const std::string& bytes) {
+Status parse_pytorch(const std::string& bytes) {
   return read_pytorch_tensors(std::as_bytes(std::span(bytes)), "m.bin").status();
 }
 
 TEST(PytorchDamage, EveryTruncationIsAnError) {
   const std::string whole = testing::read_file(file_of("module.bin"));
-  ASSERT_TRUE(parse(whole).ok());
+  ASSERT_TRUE(parse_pytorch(whole).ok());
   for (std::size_t size = 0; size < whole.size(); ++size)
-    EXPECT_FALSE(parse(whole.substr(0, size)).ok()) << size;
+    EXPECT_FALSE(parse_pytorch(whole.substr(0, size)).ok()) << size;
 }
 
 TEST(PytorchDamage, AnyByteMayBeWrong) {
@@ -214,13 +214,13 @@ struct PickleText {
   }
 };
 
-runtime::Result<std::vector<PickledTensor>> parse(const PickleText& pickle) {
+runtime::Result<std::vector<PickledTensor>> parse_pytorch(const PickleText& pickle) {
   const std::string bytes = pickle.bytes();
   return parse_state_dict(std::as_bytes(std::span(bytes)), "m.bin");
 }
 
 TEST(StateDict, HandmadePickleIsTheBaseline) {
-  const auto tensors = parse(PickleText{.offset = 1, .shape = {3}});
+  const auto tensors = parse_pytorch(PickleText{.offset = 1, .shape = {3}});
   ASSERT_TRUE(tensors.ok()) << tensors.status().to_string();
   ASSERT_EQ(tensors->size(), 1U);
   EXPECT_EQ((*tensors)[0].info, (TensorInfo{"a", {3}, DType::kF32}));
@@ -236,11 +236,11 @@ TEST(StateDict, ViewsBeyondTheirStorageAreErrors) {
         PickleText{.shape = {kMax, kMax, kMax}, .strides = {kMax, kMax, kMax}},
         PickleText{.shape = {kMax, kMax, kMax, 0}, .strides = {0, 0, 0, 0}},
         PickleText{.storage_count = -1}, PickleText{.shape = {kMax}, .strides = {0}}}) {
-    const auto tensors = parse(bad);
+    const auto tensors = parse_pytorch(bad);
     EXPECT_EQ(tensors.status().code(), ErrorCode::kInvalidArgument) << tensors.status().to_string();
   }
-  EXPECT_TRUE(parse(PickleText{.offset = 4, .shape = {0}}).ok());
-  EXPECT_TRUE(parse(PickleText{.shape = {2, 2}, .strides = {0, 1}})
+  EXPECT_TRUE(parse_pytorch(PickleText{.offset = 4, .shape = {0}}).ok());
+  EXPECT_TRUE(parse_pytorch(PickleText{.shape = {2, 2}, .strides = {0, 1}})
                   .ok());  // repeats, but is no larger than its storage
 }
 
@@ -257,7 +257,7 @@ TEST(StateDict, OtherInstructionsAndNamesAreRefusedByName) {
       {"ccollections\nOrderedDict\n(]tR0", "OrderedDict"},
   };
   for (const auto& [instructions, mentions] : cases) {
-    const Status status = parse(PickleText{.before = instructions}).status();
+    const Status status = parse_pytorch(PickleText{.before = instructions}).status();
     EXPECT_EQ(status.code(), ErrorCode::kUnimplemented)
         << instructions << ": " << status.to_string();
     EXPECT_NE(status.message().find(mentions), std::string::npos) << status.message();
@@ -269,37 +269,40 @@ TEST(StateDict, OtherInstructionsAndNamesAreRefusedByName) {
 TEST(StateDict, MisuseOfTheStackAndTheMemoIsAnError) {
   for (const char* bad : {"h\x07", "q\x01", "0", "t", "u", "\x85", "R", "b", "Q", "s", "a",
                           "(h\x07", "}(\x88u0", "]\x88s", "(0\x85"}) {
-    EXPECT_EQ(parse(PickleText{.before = bad}).status().code(), ErrorCode::kInvalidArgument) << bad;
+    EXPECT_EQ(parse_pytorch(PickleText{.before = bad}).status().code(), ErrorCode::kInvalidArgument)
+        << bad;
   }
-  EXPECT_EQ(parse(PickleText{.before = "r" + raw(~std::uint32_t{0})}).status().code(),
+  EXPECT_EQ(parse_pytorch(PickleText{.before = "r" + raw(~std::uint32_t{0})}).status().code(),
             ErrorCode::kInvalidArgument);  // nothing to remember
-  EXPECT_TRUE(parse(PickleText{.before = "]r" + raw(~std::uint32_t{0}) + "0"})
+  EXPECT_TRUE(parse_pytorch(PickleText{.before = "]r" + raw(~std::uint32_t{0}) + "0"})
                   .ok());  // a huge index costs nothing
-  EXPECT_EQ(parse(PickleText{.before = "X" + raw(~std::uint32_t{0})}).status().code(),
+  EXPECT_EQ(parse_pytorch(PickleText{.before = "X" + raw(~std::uint32_t{0})}).status().code(),
             ErrorCode::kInvalidArgument);
 }
 
 TEST(StateDict, StackAndLengthAreBounded) {
-  EXPECT_NE(parse(PickleText{.before = std::string((1 << 20) + 1, 'N')})
+  EXPECT_NE(parse_pytorch(PickleText{.before = std::string((1 << 20) + 1, 'N')})
                 .status()
                 .message()
                 .find("stacks up"),
             std::string::npos);
   std::string work;
   while (work.size() < (std::size_t{33} << 20)) work += "N0N0N0N0";
-  EXPECT_NE(
-      parse(PickleText{.before = std::move(work)}).status().message().find("too many instructions"),
-      std::string::npos);
+  EXPECT_NE(parse_pytorch(PickleText{.before = std::move(work)})
+                .status()
+                .message()
+                .find("too many instructions"),
+            std::string::npos);
 }
 
 TEST(StateDict, SelfReferencesCostNoRecursion) {
-  EXPECT_TRUE(parse(PickleText{.before = "]q\x01h\x01"
-                                         "a0"})
+  EXPECT_TRUE(parse_pytorch(PickleText{.before = "]q\x01h\x01"
+                                                 "a0"})
                   .ok());
-  EXPECT_TRUE(parse(PickleText{.before = "}q\x01h\x01h\x01s0"}).ok());
+  EXPECT_TRUE(parse_pytorch(PickleText{.before = "}q\x01h\x01h\x01s0"}).ok());
   std::string nested = ")";
   for (int i = 0; i < 1'000'000; ++i) nested += '\x85';
-  EXPECT_TRUE(parse(PickleText{.before = nested + "0"}).ok());
+  EXPECT_TRUE(parse_pytorch(PickleText{.before = nested + "0"}).ok());
 }
 
 // ---- the archive ----

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Two prompts, two responses each, of different lengths.
-RolloutBatch samples() {
+RolloutBatch critic_samples() {
   RolloutBatch batch;
   batch.prompts.append(std::vector<std::int32_t>{3, 4, 5});
   batch.prompts.append(std::vector<std::int32_t>{6, 7});
@@ -38,7 +38,7 @@ RolloutBatch samples() {
 const std::vector<double> kScores = {1, 0, 0.5, 1};
 
 TEST(TokenEstimates, WithoutDiscountReturnsAreTheScoresStillToCome) {
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = critic_samples();
   std::vector<float> values;
   for (int i = 0; i < 10; ++i) values.push_back(0.1F * static_cast<float>(i));
   EstimateOptions options;
@@ -55,7 +55,7 @@ TEST(TokenEstimates, WithoutDiscountReturnsAreTheScoresStillToCome) {
 
 // With lambda 0 an advantage is one step's surprise, by hand.
 TEST(TokenEstimates, TakesTheKlOffEachTokensReward) {
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = critic_samples();
   const std::vector<float> values(10, 0.5F);
   std::vector<float> reference = batch.logprobs;
   reference[1] -= 2.0F;  // k1: the policy is 2 nats above the reference there
@@ -72,7 +72,7 @@ TEST(TokenEstimates, TakesTheKlOffEachTokensReward) {
 }
 
 TEST(TokenEstimates, RefusesWhatIsNotOfThisBatch) {
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = critic_samples();
   const std::vector<float> values(10, 0.0F);
   EXPECT_EQ(estimate_tokens(batch, {}, {}, {kScores}, {}).status().code(),
             runtime::ErrorCode::kInvalidArgument);
@@ -137,7 +137,7 @@ class CriticWorkerTest : public ::testing::Test {
 
 TEST_F(CriticWorkerTest, LearnsWhatResponsesAreWorth) {
   const auto critic = make(options());
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = critic_samples();
   double first = 0.0;
   double last = 0.0;
   for (int round = 0; round < 60; ++round) {
@@ -163,7 +163,7 @@ TEST_F(CriticWorkerTest, LearnsWhatResponsesAreWorth) {
 // which its samples share.
 TEST_F(CriticWorkerTest, ValuesDependOnWhatCameBeforeAlone) {
   const auto critic = make(options());
-  const auto estimates = critic->estimate(samples(), {}, {kScores});
+  const auto estimates = critic->estimate(critic_samples(), {}, {kScores});
   ASSERT_TRUE(estimates.ok());
   EXPECT_EQ(estimates->values[0],
             estimates->values[3]);  // first tokens of both responses to prompt 0
@@ -171,16 +171,16 @@ TEST_F(CriticWorkerTest, ValuesDependOnWhatCameBeforeAlone) {
   EXPECT_NE(estimates->values[0], estimates->values[4]);
   EstimateTask one_by_one{kScores};
   one_by_one.micro_batches = {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 4}};
-  EXPECT_EQ(critic->estimate(samples(), {}, one_by_one)->values, estimates->values);
+  EXPECT_EQ(critic->estimate(critic_samples(), {}, one_by_one)->values, estimates->values);
   one_by_one.micro_batches.pop_back();
   one_by_one.micro_batches.pop_back();
-  EXPECT_EQ(critic->estimate(samples(), {}, one_by_one).status().code(),
+  EXPECT_EQ(critic->estimate(critic_samples(), {}, one_by_one).status().code(),
             runtime::ErrorCode::kInvalidArgument)
       << "a sample is in no pass";
 }
 
 TEST_F(CriticWorkerTest, TwoWorkersTakeTheStepOfOne) {
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = critic_samples();
   const auto one = make(options());
   ASSERT_TRUE(one->update(batch, *one->estimate(batch, {}, {kScores}),
                           {{}, {{0, 4, 10, 4}}, 1e-2, {}, false})
@@ -222,7 +222,7 @@ TEST_F(CriticWorkerTest, TwoWorkersTakeTheStepOfOne) {
 TEST_F(CriticWorkerTest, LayersComputedAgainGiveTheSameBits) {
   CriticOptions recompute = options();
   recompute.recompute_layers = true;
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = critic_samples();
   const auto kept = make(options());
   const auto again = make(recompute);
   const auto estimates = kept->estimate(batch, {}, {kScores});
@@ -234,7 +234,7 @@ TEST_F(CriticWorkerTest, LayersComputedAgainGiveTheSameBits) {
 TEST_F(CriticWorkerTest, InBf16ValuesAreNearThoseInFp32) {
   CriticOptions bf16 = options();
   bf16.bf16 = true;
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = critic_samples();
   const auto exact = make(options());
   const auto rounded = make(bf16);
   const auto values = exact->estimate(batch, {}, {kScores})->values;
@@ -249,12 +249,14 @@ TEST_F(CriticWorkerTest, InBf16ValuesAreNearThoseInFp32) {
 
 TEST_F(CriticWorkerTest, RefusesEstimatesOfAnotherBatch) {
   const auto critic = make(options());
-  EXPECT_EQ(critic->update(samples(), {}, {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).status().code(),
-            runtime::ErrorCode::kInvalidArgument);
-  const auto estimates = critic->estimate(samples(), {}, {kScores});
   EXPECT_EQ(
-      critic->update(samples(), *estimates, {{}, {{0, 5, 10, 4}}, 1e-2, {}, false}).status().code(),
+      critic->update(critic_samples(), {}, {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).status().code(),
       runtime::ErrorCode::kInvalidArgument);
+  const auto estimates = critic->estimate(critic_samples(), {}, {kScores});
+  EXPECT_EQ(critic->update(critic_samples(), *estimates, {{}, {{0, 5, 10, 4}}, 1e-2, {}, false})
+                .status()
+                .code(),
+            runtime::ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 
 // Two prompts: of the first one response is right, two are wrong and one is neither; of the second
 // both are right. One token each, but for the last.
-RolloutBatch samples() {
+RolloutBatch disco_samples() {
   RolloutBatch batch;
   batch.prompts.append(std::vector<std::int32_t>{1, 2});
   batch.prompts.append(std::vector<std::int32_t>{1, 3});
@@ -28,7 +28,7 @@ const std::vector<float> kLabels{1, -1, -1, 0, 1, 1};
 const MiniBatch kWhole{.first_sample = 0, .last_sample = 6, .tokens_total = 7, .samples_total = 6};
 
 TEST(DiscoWeights, WrongResponsesShareByTheirScores) {
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = disco_samples();
   const auto communicator = make_single_communicator();
   CommunicatorRanks ranks(*communicator);
   const DiscoWeights weights =
@@ -46,7 +46,7 @@ TEST(DiscoWeights, WrongResponsesShareByTheirScores) {
 // The weights are the gradient of -(mean right - tau log mean exp(wrong / tau)) / prompts by the
 // scores.
 TEST(DiscoWeights, AreTheGradientOfTheObjective) {
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = disco_samples();
   const auto communicator = make_single_communicator();
   CommunicatorRanks ranks(*communicator);
   const double tau = 0.7;
@@ -64,7 +64,7 @@ TEST(DiscoWeights, AreTheGradientOfTheObjective) {
 }
 
 TEST(DiscoWeights, TheKlHasAPriceAboveDelta) {
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = disco_samples();
   const auto communicator = make_single_communicator();
   CommunicatorRanks ranks(*communicator);
   std::vector<float> now = batch.logprobs;
@@ -81,7 +81,7 @@ TEST(DiscoWeights, TheKlHasAPriceAboveDelta) {
 }
 
 TEST(DiscoScores, AreMeansOfLogProbsOrOfRatios) {
-  const RolloutBatch batch = samples();
+  const RolloutBatch batch = disco_samples();
   std::vector<float> now = batch.logprobs;
   now[6] += 1.0F;
   EXPECT_EQ(disco_scores(batch, now, batch.logprobs, DiscoScore::kLogL, 4, 6),

@@ -17,7 +17,7 @@ namespace rl {
 namespace {
 
 // Two responses, of two tokens and of one.
-struct Samples {
+struct DistillationSamples {
   at::Tensor logprobs_BT = at::tensor({-1.0F, -2.0F, -0.5F, 0.0F}).view({2, 2});
   at::Tensor old_BT = at::tensor({-1.0F, -2.0F, -0.5F, 0.0F}).view({2, 2});
   at::Tensor teacher_BT = at::tensor({-3.0F, -1.0F, -0.25F, 0.0F}).view({2, 2});
@@ -25,9 +25,9 @@ struct Samples {
   at::Tensor mask_BT = at::tensor({1.0F, 1.0F, 1.0F, 0.0F}).view({2, 2});
 };
 
-const MiniBatch kTotals{0, 2, 3, 2, 0};
+const MiniBatch kTwoSamples{0, 2, 3, 2, 0};
 
-struct Outcome {
+struct DistillationOutcome {
   double loss = 0.0;
   at::Tensor gradient_BT;
   Metrics metrics;
@@ -35,11 +35,11 @@ struct Outcome {
   double gradient(std::int64_t i) const { return gradient_BT.view({-1})[i].item<double>(); }
 };
 
-Outcome run(const PolicyObjective& objective, const Samples& s, std::int64_t first = 0,
-            std::int64_t last = 2) {
+DistillationOutcome run_distillation(const PolicyObjective& objective, const DistillationSamples& s,
+                                     std::int64_t first = 0, std::int64_t last = 2) {
   const auto rows = [&](const at::Tensor& all) { return all.slice(0, first, last); };
   const at::Tensor leaf = rows(s.logprobs_BT).clone().set_requires_grad(true);
-  Outcome out;
+  DistillationOutcome out;
   const auto loss = policy_objective(objective,
                                      {.logprobs_BT = leaf,
                                       .entropy_BT = leaf.square(),
@@ -51,7 +51,7 @@ Outcome run(const PolicyObjective& objective, const Samples& s, std::int64_t fir
                                       .repeats_B = at::ones({last - first}),
                                       .positive_B = at::zeros({last - first}),
                                       .teacher_BT = rows(s.teacher_BT)},
-                                     kTotals, out.metrics);
+                                     kTwoSamples, out.metrics);
   EXPECT_TRUE(loss.ok()) << loss.status().to_string();
   loss->backward();
   out.loss = loss->item<double>();
@@ -71,7 +71,7 @@ PolicyObjective taught(KlEstimator estimator, bool policy_gradient) {
 
 // log(pi / teacher) is 2, -1 and -0.25.
 TEST(DistillationObjective, WithThePolicyGradientMinusTheEstimateIsTheAdvantage) {
-  const Outcome out = run(taught(KlEstimator::kK1, true), {});
+  const DistillationOutcome out = run_distillation(taught(KlEstimator::kK1, true), {});
   EXPECT_NEAR(out.loss, 0.75 / 3, 1e-6);  // ratios are 1
   EXPECT_NEAR(out.gradient(0), 2.0 / 3, 1e-6);
   EXPECT_NEAR(out.gradient(1), -1.0 / 3, 1e-6);
@@ -84,37 +84,37 @@ TEST(DistillationObjective, WithThePolicyGradientMinusTheEstimateIsTheAdvantage)
 }
 
 TEST(DistillationObjective, TheEstimateIsGoneBackThroughWithoutThePolicyGradient) {
-  const Outcome k2 = run(taught(KlEstimator::kK2, false), {});
+  const DistillationOutcome k2 = run_distillation(taught(KlEstimator::kK2, false), {});
   EXPECT_NEAR(k2.loss, 0.5 * (4.0 + 1.0 + 0.0625) / 3, 1e-6);
   EXPECT_NEAR(k2.gradient(0), 2.0 / 3, 1e-6);
   EXPECT_NEAR(k2.gradient(1), -1.0 / 3, 1e-6);
-  const Outcome k3 = run(taught(KlEstimator::kK3, false), {});
+  const DistillationOutcome k3 = run_distillation(taught(KlEstimator::kK3, false), {});
   EXPECT_NEAR(k3.gradient(0), (1 - std::exp(-2.0)) / 3, 1e-6);
   EXPECT_NEAR(k3.gradient(1), (1 - std::exp(1.0)) / 3, 1e-6);
-  EXPECT_NEAR(run(taught(KlEstimator::kAbs, false), {}).gradient(1), -1.0 / 3, 1e-6);
+  EXPECT_NEAR(run_distillation(taught(KlEstimator::kAbs, false), {}).gradient(1), -1.0 / 3, 1e-6);
 }
 
 TEST(DistillationObjective, OneTokensLossIsBoundedOnBothSides) {
   PolicyObjective objective = taught(KlEstimator::kK1, true);
   objective.distillation->loss_max = 0.5;
-  const Outcome out = run(objective, {});
+  const DistillationOutcome out = run_distillation(objective, {});
   EXPECT_NEAR(out.gradient(0), 0.5 / 3, 1e-6);
   EXPECT_NEAR(out.gradient(1), -0.5 / 3, 1e-6);
   EXPECT_NEAR(out.gradient(2), -0.25 / 3, 1e-6);
   EXPECT_NEAR(out.metrics.at("distillation/abs_loss"), 3.25 / 3, 1e-6) << "before the bound";
   PolicyObjective direct = taught(KlEstimator::kK2, false);
   direct.distillation->loss_max = 1.0;
-  EXPECT_EQ(run(direct, {}).gradient(0), 0.0) << "beyond the bound nothing is learned";
+  EXPECT_EQ(run_distillation(direct, {}).gradient(0), 0.0) << "beyond the bound nothing is learned";
 }
 
 // The clip ratios are the teacher's own, and the dual clip is 3.
 TEST(DistillationObjective, RatiosThatLeftTheirBoundsAreClipped) {
-  Samples s;
+  DistillationSamples s;
   s.old_BT = s.logprobs_BT -
              at::tensor({2.0F, 0.5F, -0.5F, 0.0F}).view({2, 2});  // ratios e^2, e^0.5, e^-0.5
   PolicyObjective objective = taught(KlEstimator::kK1, true);
   objective.clip = {.low = 0.9, .high = 9.0, .dual = 100.0};
-  const Outcome out = run(objective, s);
+  const DistillationOutcome out = run_distillation(objective, s);
   EXPECT_EQ(out.gradient(0), 0.0) << "at a negative advantage the loss is at most three times it";
   EXPECT_EQ(out.gradient(1), 0.0) << "a positive one stops at 1.2";
   EXPECT_NEAR(out.gradient(2), -0.25 * std::exp(-0.5) / 3, 1e-6);
@@ -130,10 +130,11 @@ TEST(DistillationObjective, BesideRewardsItIsAddedWithItsCoefficient) {
   both.distillation->coefficient = 0.25;
   PolicyObjective rewards = both;
   rewards.distillation.reset();
-  const Outcome sum = run(both, {});
-  EXPECT_NEAR(sum.loss, run(rewards, {}).loss + 0.25 * run(alone, {}).loss, 1e-6);
-  EXPECT_TRUE(
-      sum.gradient_BT.allclose(run(rewards, {}).gradient_BT + run(alone, {}).gradient_BT * 0.25));
+  const DistillationOutcome sum = run_distillation(both, {});
+  EXPECT_NEAR(sum.loss,
+              run_distillation(rewards, {}).loss + 0.25 * run_distillation(alone, {}).loss, 1e-6);
+  EXPECT_TRUE(sum.gradient_BT.allclose(run_distillation(rewards, {}).gradient_BT +
+                                       run_distillation(alone, {}).gradient_BT * 0.25));
   EXPECT_EQ(sum.metrics.count("actor/pg_loss"), 1u);
 }
 
@@ -144,9 +145,9 @@ TEST(DistillationObjective, HoweverABatchIsCutTheGradientIsThatOfTheWhole) {
     PolicyObjective objective = taught(KlEstimator::kK1, true);
     objective.aggregation = aggregation;
     objective.horizon = 4;
-    const Outcome whole = run(objective, {});
-    const Outcome first = run(objective, {}, 0, 1);
-    const Outcome second = run(objective, {}, 1, 2);
+    const DistillationOutcome whole = run_distillation(objective, {});
+    const DistillationOutcome first = run_distillation(objective, {}, 0, 1);
+    const DistillationOutcome second = run_distillation(objective, {}, 1, 2);
     EXPECT_TRUE(at::cat({first.gradient_BT, second.gradient_BT}).allclose(whole.gradient_BT));
     for (const auto& [name, value] : whole.metrics)
       EXPECT_NEAR(first.metrics.at(name) + second.metrics.at(name), value, 1e-6) << name;

@@ -11,7 +11,7 @@ namespace {
 
 // Three responses to one prompt, of two of which the policy wrote only a part, and one each to two
 // others.
-RolloutBatch samples() {
+RolloutBatch baseline_samples() {
   RolloutBatch batch;
   for (int prompt = 0; prompt < 3; ++prompt) batch.prompts.append(std::vector<std::int32_t>{1});
   for (const int length : {4, 2, 4, 4, 2})
@@ -32,8 +32,9 @@ Probabilities probabilities() {
 }
 
 TokenEstimates estimate(AdvantageEstimator estimator) {
-  const auto estimates = estimate_tokens(samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
-                                         {.estimator = estimator}, probabilities());
+  const auto estimates =
+      estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
+                      {.estimator = estimator}, probabilities());
   EXPECT_TRUE(estimates.ok()) << estimates.status().to_string();
   return *estimates;
 }
@@ -59,10 +60,10 @@ TEST(TokenBaseline, OrTheTokensThatThePolicyChose) {
 TEST(TokenBaseline, NeedsProbabilitiesOfEveryToken) {
   Probabilities few = probabilities();
   few.squares.pop_back();
-  EXPECT_FALSE(estimate_tokens(samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
+  EXPECT_FALSE(estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
                                {.estimator = AdvantageEstimator::kOptimalTokenBaseline}, few)
                    .ok());
-  EXPECT_FALSE(estimate_tokens(samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
+  EXPECT_FALSE(estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
                                {.estimator = AdvantageEstimator::kReinforcePlusPlus},
                                probabilities())
                    .ok());

@@ -20,26 +20,27 @@ RolloutBatch batch_of_three_tokens() {
   return batch;
 }
 
-Probabilities probabilities() {
+Probabilities three_probabilities() {
   return {.logprobs = {std::log(0.5F), std::log(0.25F), std::log(0.8F)},
           .squares = {0.4F, 0.3F, 0.66F}};
 }
 
 // W: 1 - 1 + 0.4 and 1 - 0.5 + 0.3 make 1.2; 1 - 1.6 + 0.66 makes 0.06. A: the mean of 2 and 0, and
 // -1.
-const std::vector<float> kAdvantages = {2.0F, 0.0F, -1.0F};
+const std::vector<float> kThreeAdvantages = {2.0F, 0.0F, -1.0F};
 
 TEST(VarianceParts, AreMeansOverAllSamples) {
-  const Metrics parts = variance_parts(batch_of_three_tokens(), probabilities(), kAdvantages, {},
-                                       4);  // two more on another worker
+  const Metrics parts =
+      variance_parts(batch_of_three_tokens(), three_probabilities(), kThreeAdvantages, {},
+                     4);  // two more on another worker
   EXPECT_NEAR(parts.at("variance_proxy/expected_w"), (1.2 + 0.06) / 4, 1e-6);
   EXPECT_NEAR(parts.at("variance_proxy/expected_a_squared"), (1.0 + 1.0) / 4, 1e-6);
   EXPECT_NEAR(parts.at("variance_proxy/proxy2_total_power"), (1.2 + 0.06) / 4, 1e-6);
 }
 
 TEST(VarianceParts, CountASampleAsOftenAsItIsUsed) {
-  const Metrics parts = variance_parts(batch_of_three_tokens(), probabilities(), kAdvantages,
-                                       {.repeats = {0, 2}, .positive = {}}, 2);
+  const Metrics parts = variance_parts(batch_of_three_tokens(), three_probabilities(),
+                                       kThreeAdvantages, {.repeats = {0, 2}, .positive = {}}, 2);
   EXPECT_NEAR(parts.at("variance_proxy/expected_w"), 0.06, 1e-6);
 }
 

@@ -17,11 +17,13 @@
 
 namespace runtime::test {
 
+inline const std::string kBin = STARLING_BIN_DIR;
+
 using support::eventually;
 
 using namespace std::chrono_literals;
 
-class ClusterTest : public testing::Test {
+class ClusterTest : public ::testing::Test {
  protected:
   void SetUp() override { start({"--num-cpus", "4"}); }
   void start(std::vector<std::string> start_arguments) {

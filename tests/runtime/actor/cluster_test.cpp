@@ -309,13 +309,13 @@ TEST_F(ClusterTest, OptionsReachTheWorker) {
 }
 
 TEST_F(ClusterTest, OutputOfWorkersArrivesWithAPrefix) {
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   auto actor = counter();
   ASSERT_TRUE(rt_->get(actor.call(&Counter::print, "hello from afar")).ok());
   std::string text = "(Counter pid=" + std::to_string(actor.pid()) +
                      ", node=" + rt_->cluster().node_id().short_hex() + ") hello from afar\n";
   rt_->stop();
-  EXPECT_NE(testing::internal::GetCapturedStdout().find(text), std::string::npos);
+  EXPECT_NE(::testing::internal::GetCapturedStdout().find(text), std::string::npos);
 }
 
 TEST_F(ClusterTest, KilledActorIsGone) {

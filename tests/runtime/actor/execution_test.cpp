@@ -23,9 +23,9 @@ TEST_F(ExecutionTest, OneCallAtATimeUnlessAskedFor) {
   EXPECT_EQ(get(actor.call(&Busy::peak, "work")), 1);
 }
 
-class ConcurrencyTest : public ClusterTest, public testing::WithParamInterface<Isolation> {};
+class ConcurrencyTest : public ClusterTest, public ::testing::WithParamInterface<Isolation> {};
 INSTANTIATE_TEST_SUITE_P(Isolations, ConcurrencyTest,
-                         testing::Values(Isolation::kProcess, Isolation::kShared),
+                         ::testing::Values(Isolation::kProcess, Isolation::kShared),
                          [](const auto& test) {
                            return test.param == Isolation::kShared ? "Shared" : "Process";
                          });

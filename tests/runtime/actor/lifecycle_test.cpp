@@ -12,7 +12,6 @@
 namespace runtime::test {
 namespace {
 
-const std::string kBin = STARLING_BIN_DIR;
 const std::string kSelf = std::filesystem::read_symlink("/proc/self/exe").string();
 
 class LifecycleTest : public ClusterTest {
@@ -329,11 +328,11 @@ TEST_F(LifecycleTest, AnActorOfALostNodeIsRestartedOnAnother) {
 }
 
 TEST_F(LifecycleTest, LinesCarryTheActorsPrefix) {
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   auto actor = counter(0, {.log_prefix = "left"});
   ASSERT_TRUE(rt_->get(actor.call(&Counter::print, "hello")).ok());
   rt_->stop();
-  EXPECT_NE(testing::internal::GetCapturedStdout().find(
+  EXPECT_NE(::testing::internal::GetCapturedStdout().find(
                 "(left pid=" + std::to_string(actor.pid()) +
                 ", node=" + rt_->cluster().node_id().short_hex() + ") hello\n"),
             std::string::npos);

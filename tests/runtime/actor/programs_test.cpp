@@ -9,8 +9,6 @@
 namespace runtime::test {
 namespace {
 
-const std::string kBin = STARLING_BIN_DIR;
-
 class ProgramsTest : public ClusterTest {
  protected:
   /// Adds a node to the cluster and waits until it is there.

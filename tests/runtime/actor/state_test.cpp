@@ -6,8 +6,6 @@
 namespace runtime::test {
 namespace {
 
-const std::string kBin = STARLING_BIN_DIR;
-
 class StateTest : public ClusterTest {
  protected:
   ActorHandle<Tally> tally(ActorOptions options, int start = 0) {
@@ -49,22 +47,22 @@ TEST_F(StateTest, SavingTakesItsTurnBehindEarlierCalls) {
 }
 
 TEST_F(StateTest, NothingHalfSavedIsEverRestored) {
-  constexpr std::uint64_t kCount = 100'000;  // 800 kB: on its way for a while
+  constexpr std::uint64_t kNumbers = 100'000;  // 800 kB: on its way for a while
   auto actor = tally({.max_restarts = -1});
   std::int64_t acknowledged = 0;
   for (int life = 0; life < 4; ++life) {
     for (int i = 0; i < 3; ++i) {
-      auto saved = rt_->get(actor.call(&Tally::grow_and_save, kCount), 20s);
+      auto saved = rt_->get(actor.call(&Tally::grow_and_save, kNumbers), 20s);
       ASSERT_TRUE(saved.ok()) << saved.status().to_string();
       acknowledged = *saved;
     }
-    auto torn = actor.call(&Tally::grow_and_save, kCount);
+    auto torn = actor.call(&Tally::grow_and_save, kNumbers);
     support::pace(std::chrono::microseconds(700 * life));  // each time at another point of saving
     ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
     (void)rt_->get(torn, 20s);
     std::int64_t restored = -2;
     ASSERT_TRUE(eventually([&] {
-      restored = rt_->get(actor.call(&Tally::consistent_total, kCount), 20s).value_or(-2);
+      restored = rt_->get(actor.call(&Tally::consistent_total, kNumbers), 20s).value_or(-2);
       return restored != -2;
     }));
     EXPECT_NE(restored, -1) << "parts of two states";
@@ -165,9 +163,9 @@ TEST_F(StateTest, CallsOfACallerThatIsJustConnectingSurviveARestartOnRequest) {
   }
 }
 
-class RestartTest : public ClusterTest, public testing::WithParamInterface<Isolation> {};
+class RestartTest : public ClusterTest, public ::testing::WithParamInterface<Isolation> {};
 INSTANTIATE_TEST_SUITE_P(Isolations, RestartTest,
-                         testing::Values(Isolation::kProcess, Isolation::kShared),
+                         ::testing::Values(Isolation::kProcess, Isolation::kShared),
                          [](const auto& test) {
                            return test.param == Isolation::kShared ? "Shared" : "Process";
                          });

@@ -37,7 +37,7 @@ struct FakeRequests final : ActorLink::Requests {
   std::vector<std::chrono::milliseconds> pauses;
 };
 
-struct ActorLinkTest : testing::Test {
+struct ActorLinkTest : ::testing::Test {
   std::shared_ptr<WorkerLink> worker = opaque<WorkerLink>();
   std::shared_ptr<Channel> channel = opaque<Channel>();
   FakeRequests requests;

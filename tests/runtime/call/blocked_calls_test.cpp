@@ -28,7 +28,7 @@ struct FakeCall final : AwaitedCall {
   bool fails = false;
 };
 
-class BlockedCallsTest : public testing::Test {
+class BlockedCallsTest : public ::testing::Test {
  protected:
   ServedCall served_constructor() const {
     return {{actor_, nullptr, 0}, &class_name_, &kConstructor};

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct CallQueueTest : testing::Test {
+struct CallQueueTest : ::testing::Test {
   std::shared_ptr<Process> process = Process::make(std::make_shared<Registry>());
   CallNumbers numbers;
   CallQueue queue{numbers, false};

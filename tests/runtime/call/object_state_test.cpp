@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct ObjectStateTest : testing::Test {
+struct ObjectStateTest : ::testing::Test {
   std::shared_ptr<Process> process = Process::make(std::make_shared<Registry>());
 
   ObjectStatePtr pending() { return std::make_shared<ObjectState>(process); }

@@ -9,7 +9,7 @@
 namespace runtime {
 namespace {
 
-class TaskLineageTest : public testing::Test {
+class TaskLineageTest : public ::testing::Test {
  protected:
   TaskLineageTest() { function_.name = "resize"; }
 

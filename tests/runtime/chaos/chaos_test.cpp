@@ -44,7 +44,7 @@ std::size_t open_files(pid_t pid) {
   return count;
 }
 
-class ChaosTest : public testing::Test {
+class ChaosTest : public ::testing::Test {
  protected:
   void SetUp() override {
     rt_ = make_driver(root_, {"--num-cpus", "4"});

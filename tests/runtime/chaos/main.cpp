@@ -81,6 +81,6 @@ int main(int argc, char** argv) {
     runtime::test::register_ledger(rt);
     return rt.run([](runtime::Runtime&) { return 0; });
   }
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

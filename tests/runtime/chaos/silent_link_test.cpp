@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class SilentLinkTest : public testing::Test {
+class SilentLinkTest : public ::testing::Test {
  protected:
   void SetUp() override {
     link_ = SwitchedLink::create();

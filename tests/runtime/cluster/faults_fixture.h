@@ -69,8 +69,8 @@ class FaultsTest : public NetworkTest {
         stderr, "the same again: FAULTS_SEED=%llu FAULTS_SECONDS=%lld %s --gtest_filter=%s.%s\n%s",
         static_cast<unsigned long long>(seed), static_cast<long long>(duration.count()),
         own_program().c_str(),
-        testing::UnitTest::GetInstance()->current_test_info()->test_suite_name(),
-        testing::UnitTest::GetInstance()->current_test_info()->name(), schedule.trace().c_str());
+        ::testing::UnitTest::GetInstance()->current_test_info()->test_suite_name(),
+        ::testing::UnitTest::GetInstance()->current_test_info()->name(), schedule.trace().c_str());
     if (const char* kept = std::getenv("FAULTS_HISTORY"))
       std::filesystem::copy_file(history_file(), kept,
                                  std::filesystem::copy_options::overwrite_existing);

@@ -16,7 +16,7 @@
 
 namespace runtime::test {
 
-class NetworkTest : public testing::Test {
+class NetworkTest : public ::testing::Test {
  protected:
   /// Skips the test where there can be no network.
   void make_network(int machines, const std::vector<int>& delaying = {}) {

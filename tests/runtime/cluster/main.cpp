@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
     runtime::test::register_load(rt);
     return rt.run([](runtime::Runtime&) { return 0; });
   }
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   // What tests mount goes with this process, however it ends. Where that is not allowed, nor are
   // mounts, and those tests say so.
   const bool may_mount = ::unshare(CLONE_NEWNS) == 0 &&

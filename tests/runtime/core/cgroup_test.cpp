@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Cgroup : public testing::Test {
+class Cgroup : public ::testing::Test {
  protected:
   void file(const std::string& path, const std::string& text) {
     fs::create_directories((root_ / path).parent_path());

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/in_child.h"
+
 namespace runtime {
 namespace {
 
@@ -17,23 +19,13 @@ bool is_null(int descriptor) {
          info.st_rdev == null.st_rdev && S_ISCHR(info.st_mode);
 }
 
-/// The exit code of a child that fork() makes and that runs this.
-template <class Body>
-int in_child(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 TEST(ForkGuard, AChildIsOfAnotherGeneration) {
   watch_forks();
   const std::uint64_t here = fork_generation();
-  EXPECT_EQ(in_child([&] { return fork_generation() == here ? 1 : 0; }), 0);
-  EXPECT_EQ(in_child([&] {
+  EXPECT_EQ(support::in_child([&] { return fork_generation() == here ? 1 : 0; }), 0);
+  EXPECT_EQ(support::in_child([&] {
               const std::uint64_t child = fork_generation();
-              return in_child([&] { return fork_generation() == child ? 1 : 0; });
+              return support::in_child([&] { return fork_generation() == child ? 1 : 0; });
             }),
             0);
   EXPECT_EQ(fork_generation(), here);
@@ -49,14 +41,14 @@ TEST(ForkGuard, AChildHasNoneOfTheConnections) {
     close_in_child(end);
     keep_in_child(end);
   }
-  EXPECT_EQ(in_child([&] {
+  EXPECT_EQ(support::in_child([&] {
               if (!is_null(connection[0]) || !is_null(connection[1])) return 1;
               return is_null(kept[0]) || is_null(kept[1]) ? 2 : 0;
             }),
             0);
   EXPECT_FALSE(is_null(connection[0]));
   for (int end : connection) keep_in_child(end);
-  EXPECT_EQ(in_child([&] { return is_null(connection[0]) ? 1 : 0; }), 0);
+  EXPECT_EQ(support::in_child([&] { return is_null(connection[0]) ? 1 : 0; }), 0);
   for (int end : {connection[0], connection[1], kept[0], kept[1]}) ::close(end);
 }
 
@@ -65,7 +57,7 @@ TEST(ForkGuard, NumbersThatNoDescriptorHasAreIgnored) {
     close_in_child(number);
     keep_in_child(number);
   }
-  EXPECT_EQ(in_child([] { return 0; }), 0);
+  EXPECT_EQ(support::in_child([] { return 0; }), 0);
 }
 
 TEST(ForkGuard, SaysWhatToDo) {

@@ -27,12 +27,12 @@ TEST(LogDeathTest, WithoutAStartGoesToStderr) {
 
 TEST(Log, NamesTheRoleInEveryLine) {
   auto before = spdlog::default_logger();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   start_log("node 7f3a 100%");
   LOG(info, "joined {}", 5);
   LOG(debug, "hidden");
   spdlog::default_logger()->flush();
-  std::string text = testing::internal::GetCapturedStderr();
+  std::string text = ::testing::internal::GetCapturedStderr();
   spdlog::set_default_logger(before);
   // "2026-01-31 12:00:00.123", then level, role and message; one line only.
   constexpr std::size_t kStampChars = 23;
@@ -53,9 +53,9 @@ TEST(Log, ATerminalGetsEscapesAndAFileGetsBytes) {
     LOG(warn, "{}", foreign);
     on_terminal = terminal.shown();
   }
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   LOG(warn, "{}", foreign);
-  const std::string in_file = testing::internal::GetCapturedStderr();
+  const std::string in_file = ::testing::internal::GetCapturedStderr();
   spdlog::set_default_logger(before);
   EXPECT_TRUE(on_terminal.ends_with(" W worker: reward: \\x1b[2J\\u202e\\xff\n")) << on_terminal;
   EXPECT_TRUE(in_file.ends_with(" W worker: " + foreign + "\n")) << in_file;
@@ -64,11 +64,11 @@ TEST(Log, ATerminalGetsEscapesAndAFileGetsBytes) {
 TEST(Log, WritesJsonWhenAskedTo) {
   auto before = spdlog::default_logger();
   ::setenv("STARLING_LOG_FORMAT", "json", 1);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   start_log("node 7f3a");
   LOG(warn, "a \"quote\", a \\ and\na line");
   spdlog::default_logger()->flush();
-  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string text = ::testing::internal::GetCapturedStderr();
   ::unsetenv("STARLING_LOG_FORMAT");
   spdlog::set_default_logger(before);
   ASSERT_TRUE(text.ends_with("}\n")) << text;

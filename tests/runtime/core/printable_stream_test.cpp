@@ -9,7 +9,7 @@
 namespace runtime {
 namespace {
 
-class PrintableStreamTest : public testing::Test {
+class PrintableStreamTest : public ::testing::Test {
  protected:
   PrintableStreamTest() {
     EXPECT_EQ(::openpty(&terminal_, &other_, nullptr, nullptr, nullptr), 0);

@@ -8,21 +8,14 @@
 #include <cstdio>
 #include <iostream>
 
+#include "tests/support/in_child.h"
+
 namespace runtime {
 namespace {
 
 // What `body` returns in a process of its own.
-template <class Body>
-int in_child(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 TEST(StandardStreams, ThoseThatAreClosedAreOpened) {
-  EXPECT_EQ(in_child([] {
+  EXPECT_EQ(support::in_child([] {
               for (int stream = 0; stream <= 2; ++stream) ::close(stream);
               open_standard_streams();
               const int next = ::open("/dev/null", O_RDONLY);
@@ -33,7 +26,7 @@ TEST(StandardStreams, ThoseThatAreClosedAreOpened) {
 
 TEST(StandardStreams, AFullDiskIsNoSuccess) {
   const auto printing_to = [](const char* path, int code) {
-    return in_child([=] {
+    return support::in_child([=] {
       const int file = ::open(path, O_WRONLY);
       ::dup2(file, 1);
       std::cout << "text\n";

@@ -30,7 +30,7 @@ struct TestNode {
   std::string address;
 };
 
-class DrainTest : public testing::Test {
+class DrainTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ::unsetenv("STARLING_ADDRESS");

@@ -37,6 +37,6 @@ int main(int argc, char** argv) {
     return rt.run([](runtime::Runtime&) { return 0; });
   }
   if (argc > 1 && std::strcmp(argv[1], "--driver") == 0) return run_driver(argc, argv);
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -8,7 +8,7 @@
 namespace runtime {
 namespace {
 
-class ClusterTablesTest : public testing::Test {
+class ClusterTablesTest : public ::testing::Test {
  protected:
   ClusterTablesTest() {
     NodeInfo info;

@@ -73,7 +73,7 @@ class FakeGroups final : public GroupControl {
   const HeadContext& context_;
 };
 
-class PartTest : public testing::Test {
+class PartTest : public ::testing::Test {
  protected:
   NodeId add_node(double cpus) {
     NodeInfo info;

@@ -32,7 +32,7 @@ class ManualJournal final : public Journal {
   Status trouble_now;
 };
 
-class RecordedLineTest : public testing::Test {
+class RecordedLineTest : public ::testing::Test {
  protected:
   RecordedLineTest() {
     auto journal = std::make_unique<ManualJournal>();

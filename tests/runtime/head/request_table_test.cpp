@@ -9,7 +9,7 @@
 namespace runtime {
 namespace {
 
-class RequestTableTest : public testing::Test {
+class RequestTableTest : public ::testing::Test {
  protected:
   void answer(RequestId id, std::uint64_t at_ms, const std::string& reply) {
     table_.apply(command::RequestAnswered{id, at_ms, reply});

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class ReservationSenderTest : public testing::Test {
+class ReservationSenderTest : public ::testing::Test {
  protected:
   struct Heard {
     std::size_t asked;

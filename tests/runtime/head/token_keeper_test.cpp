@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class TokenKeeperTest : public testing::Test {
+class TokenKeeperTest : public ::testing::Test {
  protected:
   TokenKeeperTest() {
     nodes_[beside_].is_head = true;

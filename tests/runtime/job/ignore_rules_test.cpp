@@ -107,7 +107,7 @@ TEST(IgnoreRules, TakeTheirTimeForNoPattern) {
 
 // -- Against git
 
-class GitIgnore : public testing::Test {
+class GitIgnore : public ::testing::Test {
  protected:
   void SetUp() override {
     if (run("git init -q") != 0) GTEST_SKIP() << "there is no git";

@@ -40,7 +40,7 @@ std::size_t descriptors(pid_t pid) {
   return count;
 }
 
-class ManyTest : public testing::Test {
+class ManyTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ::unsetenv("STARLING_ADDRESS");

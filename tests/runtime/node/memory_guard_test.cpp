@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class MemoryUseTest : public testing::Test {
+class MemoryUseTest : public ::testing::Test {
  protected:
   void write(const std::string& file, const std::string& text) {
     std::filesystem::create_directories((folder_.path() / file).parent_path());
@@ -59,7 +59,7 @@ TEST(OwnMemory, CountsWhatAProcessHasToItself) {
   EXPECT_EQ(own_memory_bytes(999'999'999), 0u);
 }
 
-class MemoryGuardTest : public testing::Test {
+class MemoryGuardTest : public ::testing::Test {
  protected:
   std::unique_ptr<MemoryGuard> guard(double threshold) {
     MemoryGuard::Callbacks callbacks;

@@ -12,7 +12,7 @@ namespace runtime {
 namespace {
 
 /// Processes with a page each.
-class ActivityTableTest : public testing::Test {
+class ActivityTableTest : public ::testing::Test {
  protected:
   ActivityPage& begin(std::uint64_t connection) {
     auto page = ActivityPage::create();

@@ -85,14 +85,14 @@ TEST(PrintWorkerLines, ATerminalGetsEscapesAndAPipeGetsBytes) {
       "(Echo pid=7) \x1b[2J\xc2\x9b"
       "31m\u202e\n";
   std::string shown;
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   {
     Terminal terminal(2);
     print_worker_lines(/*is_stderr=*/true, lines);
     print_worker_lines(/*is_stderr=*/false, lines);
     shown = terminal.shown();
   }
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), lines);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), lines);
   EXPECT_EQ(shown, "(Echo pid=7) \\x1b[2J\\u009b31m\\u202e\n");
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kMegabyte = 1 << 20;
 
 TEST(LogKeeper, RemovesTheOldestOfWhatHasEnded) {
   support::TemporaryFolder folder;
@@ -51,7 +51,7 @@ TEST(LogKeeper, BoundsTheNumberOfLogs) {
     LogFile(log).append("x");
     fs::last_write_time(log, fs::file_time_type::clock::now() - std::chrono::hours(i));
   }
-  trim_logs(folder.path(), kMiB, 5);
+  trim_logs(folder.path(), kMegabyte, 5);
   EXPECT_EQ(files_in(folder.path()).size(), 5u);
   EXPECT_TRUE(fs::exists(folder.path() / "worker-4.log"));
   EXPECT_FALSE(fs::exists(folder.path() / "worker-5.log"));
@@ -109,9 +109,9 @@ TEST_F(SmallDisk, AChattyProcessHasAQuarterOfItAndTheEndOfItsLogStays) {
     log.append("the end\n");
     return 0;
   });
-  EXPECT_LE(logs_bytes(), 2 * kMiB);
-  EXPECT_GE(logs_bytes(), kMiB / 2) << "and some of what was before";
-  EXPECT_TRUE(read_file(logs() / "worker-1.log", 4 * kMiB)->ends_with("the end\n"));
+  EXPECT_LE(logs_bytes(), 2 * kMegabyte);
+  EXPECT_GE(logs_bytes(), kMegabyte / 2) << "and some of what was before";
+  EXPECT_TRUE(read_file(logs() / "worker-1.log", 4 * kMegabyte)->ends_with("the end\n"));
 }
 
 TEST_F(SmallDisk, ManyChattyProcessesShareIt) {
@@ -123,10 +123,10 @@ TEST_F(SmallDisk, ManyChattyProcessesShareIt) {
     for (const auto& log : open_) EXPECT_EQ(log->lost_bytes(), 0u) << log->path();
     return 0;
   });
-  EXPECT_LE(logs_bytes(), 2 * kMiB + 64 * 1024);
+  EXPECT_LE(logs_bytes(), 2 * kMegabyte + 64 * 1024);
   std::size_t cut = 0;
   for (const auto& log : open_) {
-    const std::string text = *read_file(log->path(), 4 * kMiB);
+    const std::string text = *read_file(log->path(), 4 * kMegabyte);
     cut += text.find("bytes were removed from here") != std::string::npos;
   }
   EXPECT_GT(cut, 0u) << "who loses his beginning is told";
@@ -142,18 +142,18 @@ TEST_F(SmallDisk, LogsOfTheEndedGoBeforeThoseOfTheLivingAreCut) {
     return 0;
   });
   EXPECT_FALSE(fs::exists(logs() / "ended.log"));
-  EXPECT_EQ(read_file(logs() / "living.log", 4 * kMiB)->size(), 300u << 10);
+  EXPECT_EQ(read_file(logs() / "living.log", 4 * kMegabyte)->size(), 300u << 10);
 }
 
 TEST_F(SmallDisk, LeavesTheReserveOfADiskThatOthersFillAndGoesOnAfterwards) {
-  fill(7 * kMiB - 300'000);
+  fill(7 * kMegabyte - 300'000);
   on_loop(loop_, [&] {
     LogFile& log = open("worker-1.log");
     write(log, 5000);
     return 0;
   });
-  EXPECT_GE(free_bytes(), kMiB - (4 << 10)) << "an eighth";
-  fill(8 * kMiB);  // now they take that, too
+  EXPECT_GE(free_bytes(), kMegabyte - (4 << 10)) << "an eighth";
+  fill(8 * kMegabyte);  // now they take that, too
   on_loop(loop_, [&] {
     write(*open_[0], 100);
     EXPECT_GT(open_[0]->lost_bytes(), 0u);
@@ -170,8 +170,9 @@ TEST_F(SmallDisk, LeavesTheReserveOfADiskThatOthersFillAndGoesOnAfterwards) {
     });
   }
   EXPECT_TRUE(written);
-  EXPECT_NE(read_file(logs() / "worker-1.log", 8 * kMiB)->find("could not be written here]\nafter"),
-            std::string::npos);
+  EXPECT_NE(
+      read_file(logs() / "worker-1.log", 8 * kMegabyte)->find("could not be written here]\nafter"),
+      std::string::npos);
 }
 
 TEST_F(SmallDisk, ALogMayLastLongerThanTheKeeper) {
@@ -183,7 +184,7 @@ TEST_F(SmallDisk, ALogMayLastLongerThanTheKeeper) {
     open_.clear();
     return 0;
   });
-  EXPECT_TRUE(read_file(logs() / "worker-1.log", kMiB)->ends_with("the end\n"));
+  EXPECT_TRUE(read_file(logs() / "worker-1.log", kMegabyte)->ends_with("the end\n"));
 }
 
 TEST_F(SmallDisk, FollowsWhatOthersLeaveFree) {
@@ -193,8 +194,8 @@ TEST_F(SmallDisk, FollowsWhatOthersLeaveFree) {
     return 0;
   });
   const std::uint64_t before = logs_bytes();
-  EXPECT_GT(before, kMiB);
-  fill(5 * kMiB);
+  EXPECT_GT(before, kMegabyte);
+  fill(5 * kMegabyte);
   on_loop(loop_, [&] {
     keeper_->look();
     return 0;

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class ProcessWatchTest : public testing::Test {
+class ProcessWatchTest : public ::testing::Test {
  protected:
   /// On the loop, as a node does it.
   void watch(pid_t process) {

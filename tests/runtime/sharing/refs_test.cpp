@@ -9,11 +9,11 @@
 namespace runtime::test {
 namespace {
 
-constexpr std::size_t kLarge = 1 << 19;  // 4 MiB
+constexpr std::size_t kLargeArray = 1 << 19;  // 4 MiB
 
 class RefsTest : public SharingTest {
  protected:
-  const ObjectInfo* find(const ObjectList& list, std::uint64_t size_least = kLarge * 8) {
+  const ObjectInfo* find(const ObjectList& list, std::uint64_t size_least = kLargeArray * 8) {
     auto found = std::find_if(list.objects.begin(), list.objects.end(),
                               [&](const ObjectInfo& object) { return object.size >= size_least; });
     return found == list.objects.end() ? nullptr : &*found;
@@ -23,7 +23,7 @@ class RefsTest : public SharingTest {
 TEST_F(RefsTest, SaysWhoKeepsAnObject) {
   NodeId second = add_node();
   auto near = keeper(rt_->cluster().node_id()), far = keeper(second);
-  auto ref = rt_->put(numbers(1, kLarge));
+  auto ref = rt_->put(numbers(1, kLargeArray));
   ASSERT_TRUE(ref.ok());
   Parcel parcel;
   parcel.list.push_back({1, *ref});
@@ -75,7 +75,8 @@ TEST_F(RefsTest, AnOwnerThatIsStoppedIsNamedAndNotGone) {
   NodeId second = add_node();
   auto maker = keeper(second), near = keeper(second), far = keeper(rt_->cluster().node_id());
   Parcel parcel;
-  parcel.list.push_back(get(maker.call(&Keeper::make, std::uint64_t{4}, std::uint64_t{kLarge})));
+  parcel.list.push_back(
+      get(maker.call(&Keeper::make, std::uint64_t{4}, std::uint64_t{kLargeArray})));
   get(near.call(&Keeper::keep, parcel));
   get(far.call(&Keeper::keep, parcel));
   ASSERT_EQ(::kill(maker.pid(), SIGSTOP), 0);
@@ -106,7 +107,7 @@ TEST_F(RefsTest, ACopyThatIsLeftOfALivingOwnersObjectSaysSo) {
   NodeId second = add_node();
   auto far = keeper(second);
   {
-    auto ref = rt_->put(numbers(1, kLarge));
+    auto ref = rt_->put(numbers(1, kLargeArray));
     ASSERT_TRUE(ref.ok());
     Parcel parcel;
     parcel.list.push_back({1, *ref});
@@ -126,7 +127,7 @@ TEST_F(RefsTest, TheOwnerKeepsWhatADeadBorrowerPassedOn) {
   NodeId second = add_node();
   auto middle = keeper(second), last = keeper(second);
   for (std::size_t count :
-       {std::size_t{1} << 14, kLarge}) {  // in a slab with others; in a range of its own
+       {std::size_t{1} << 14, kLargeArray}) {  // in a slab with others; in a range of its own
     Parcel parcel;
     auto ref = rt_->put(numbers(2, count));
     ASSERT_TRUE(ref.ok());
@@ -145,7 +146,8 @@ TEST_F(RefsTest, ALostObjectSaysWhoseItWasAndHowThatEnded) {
   NodeId second = add_node();
   auto maker = keeper(second), reader = keeper();
   Parcel parcel;
-  parcel.list.push_back(get(maker.call(&Keeper::make, std::uint64_t{4}, std::uint64_t{kLarge})));
+  parcel.list.push_back(
+      get(maker.call(&Keeper::make, std::uint64_t{4}, std::uint64_t{kLargeArray})));
   get(reader.call(&Keeper::keep, parcel));
   const std::string pid = std::to_string(maker.pid());
   crash(maker);
@@ -161,7 +163,7 @@ TEST_F(RefsTest, ALostObjectSaysWhoseItWasAndHowThatEnded) {
 TEST_F(RefsTest, ALostNodeIsNamed) {
   NodeId second = add_node();
   auto maker = keeper(second);
-  auto ref = maker.call(&Keeper::produce, std::uint64_t{4}, std::uint64_t{kLarge});
+  auto ref = maker.call(&Keeper::produce, std::uint64_t{4}, std::uint64_t{kLargeArray});
   ASSERT_TRUE(ref.is_valid() && rt_->wait(std::vector{ref}, 1, 20s).ready.size() == 1);
   nodes_[0]->signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return nodes().size() == 1; }));

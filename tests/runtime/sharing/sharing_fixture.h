@@ -22,7 +22,7 @@ using support::eventually;
 
 using namespace std::chrono_literals;
 
-class SharingTest : public testing::Test {
+class SharingTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ::unsetenv("STARLING_ADDRESS");

@@ -67,7 +67,7 @@ inline int sharing_main(int argc, char** argv) {
     register_sharing_actors(rt);
     return rt.run([](Runtime&) { return 0; });
   }
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
 

@@ -55,7 +55,7 @@ bool open(AesGcm& cipher, const Message& message, Bytes& sealed, std::size_t pie
   return cipher.check_tag(std::span(sealed).last<AesGcm::kTagBytes>());
 }
 
-class AesGcmTest : public testing::TestWithParam<Make> {
+class AesGcmTest : public ::testing::TestWithParam<Make> {
  protected:
   void SetUp() override {
     if (!GetParam()(AesGcm::Use::kSeal)) GTEST_SKIP() << "this machine has no such library";
@@ -125,7 +125,7 @@ TEST_P(AesGcmTest, RefusesWhatWasChanged) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Libraries, AesGcmTest,
-                         testing::Values(&make_openssl_aes_gcm, &make_ipsec_mb_aes_gcm),
+                         ::testing::Values(&make_openssl_aes_gcm, &make_ipsec_mb_aes_gcm),
                          [](const auto& made) { return made.index == 0 ? "OpenSsl" : "IpsecMb"; });
 
 }  // namespace

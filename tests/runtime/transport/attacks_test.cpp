@@ -130,7 +130,7 @@ class Victim {
 
 /// An interceptor before a victim that goes by the interceptor's address, as one behind a forwarded
 /// port does: only what the interceptor does to the bytes is in the way.
-class AttackTest : public testing::Test {
+class AttackTest : public ::testing::Test {
  protected:
   void intercept(Interceptor::Tamper tamper = {}, bool plain = false) {
     ListenerOptions options;

@@ -19,7 +19,7 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(0, text.find_last_not_of(' ') + 1));
 }
 
-class ChannelKinds : public testing::TestWithParam<bool> {};
+class ChannelKinds : public ::testing::TestWithParam<bool> {};
 
 TEST_P(ChannelKinds, AnswersARequest) {
   Pair pair(GetParam());
@@ -94,7 +94,7 @@ TEST_P(ChannelKinds, ServesManyThreadsAtOnce) {
   EXPECT_EQ(good.load(), 1200);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sockets, ChannelKinds, testing::Values(true, false),
+INSTANTIATE_TEST_SUITE_P(Sockets, ChannelKinds, ::testing::Values(true, false),
                          [](const auto& test) { return test.param ? "Unix" : "Tcp"; });
 
 TEST(Channel, CallsBothWays) {

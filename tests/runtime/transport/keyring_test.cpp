@@ -38,7 +38,7 @@ TEST(Keyring, WhatIsExpectedCountsUntilTheNextChange) {
 }
 
 /// A listener and callers, each with tokens of their own.
-class TokensTest : public testing::Test {
+class TokensTest : public ::testing::Test {
  protected:
   void listen(const Keyring& keyring) {
     Credentials credentials = credentials_of(Role::kNode);

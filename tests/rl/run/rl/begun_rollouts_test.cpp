@@ -8,7 +8,7 @@
 namespace rl {
 namespace {
 
-runtime::Result<std::optional<PartialRolloutOptions>> options_of(
+runtime::Result<std::optional<PartialRolloutOptions>> partial_options(
     std::vector<std::string> overrides) {
   overrides.insert(overrides.begin(), "trainer.v1.trainer_mode=colocate_async");
   const auto config = Config::load({std::nullopt, std::move(overrides)});
@@ -17,26 +17,26 @@ runtime::Result<std::optional<PartialRolloutOptions>> options_of(
 }
 
 TEST(BegunRollouts, VerlsColocatedTrainerAsksForThem) {
-  const auto usual = options_of({});
+  const auto usual = partial_options({});
   ASSERT_TRUE(usual.ok() && usual->has_value()) << usual.status().message();
   EXPECT_EQ((*usual)->steps_ahead, 1);
   EXPECT_EQ((*usual)->age_max, 8);
   EXPECT_FALSE((*usual)->waits_for_old);
-  const auto other = options_of({"trainer.v1.colocate_async.num_warmup_batches=3",
-                                 "trainer.v1.sampler.max_off_policy_threshold=null",
-                                 "trainer.v1.sampler.max_off_policy_strategy=wait"});
+  const auto other = partial_options({"trainer.v1.colocate_async.num_warmup_batches=3",
+                                      "trainer.v1.sampler.max_off_policy_threshold=null",
+                                      "trainer.v1.sampler.max_off_policy_strategy=wait"});
   ASSERT_TRUE(other.ok() && other->has_value());
   EXPECT_EQ((*other)->steps_ahead, 3);
   EXPECT_EQ((*other)->age_max, std::nullopt);
   EXPECT_TRUE((*other)->waits_for_old);
-  const auto sync = options_of({"trainer.v1.trainer_mode=sync"});
+  const auto sync = partial_options({"trainer.v1.trainer_mode=sync"});
   ASSERT_TRUE(sync.ok());
   EXPECT_FALSE(sync->has_value());
 }
 
 TEST(BegunRollouts, ErrorsNameTheKey) {
   const auto message = [](const std::string& override) {
-    return options_of({override}).status().message();
+    return partial_options({override}).status().message();
   };
   EXPECT_NE(message("trainer.v1.colocate_async.num_warmup_batches=0")
                 .find("num_warmup_batches: must be at least 1"),

@@ -242,9 +242,9 @@ TEST_F(RlCheckpointTest, ARunGoesOnWithWhatItSaved) {
 
 TEST_F(RlCheckpointTest, KeysThatHaveChangedAreTold) {
   std::ofstream(folder_ / kSavedConfigFile) << config({"data.toy.letters=5"}).to_yaml();
-  testing::internal::CaptureStderr();  // where the log goes
+  ::testing::internal::CaptureStderr();  // where the log goes
   const auto at = restore(saved());
-  const std::string told = testing::internal::GetCapturedStderr();
+  const std::string told = ::testing::internal::GetCapturedStderr();
   ASSERT_TRUE(at.ok()) << at.status().to_string();
   EXPECT_NE(told.find("data.toy.letters: 5 -> "), std::string::npos) << told;
 }

@@ -8,21 +8,21 @@
 namespace rl {
 namespace {
 
-runtime::Result<std::optional<RolloutWorkersOptions>> options_of(std::vector<std::string> overrides,
-                                                                 std::int64_t policy_workers = 4) {
+runtime::Result<std::optional<RolloutWorkersOptions>> worker_options(
+    std::vector<std::string> overrides, std::int64_t policy_workers = 4) {
   const auto config = Config::load({std::nullopt, std::move(overrides)});
   if (!config.ok()) return config.status();
   return RolloutWorkersOptions::from_config(*config, policy_workers);
 }
 
 TEST(RolloutWorkers, ThePolicyDrawsUnlessOthersAreAskedFor) {
-  const auto shared = options_of({});
+  const auto shared = worker_options({});
   ASSERT_TRUE(shared.ok()) << shared.status().message();
   EXPECT_FALSE(shared->has_value());
-  const auto one = options_of({"actor_rollout_ref.hybrid_engine=False"});
+  const auto one = worker_options({"actor_rollout_ref.hybrid_engine=False"});
   ASSERT_TRUE(one.ok() && one->has_value());
   EXPECT_EQ((*one)->size(), 1);
-  const auto four = options_of(
+  const auto four = worker_options(
       {"actor_rollout_ref.hybrid_engine=False", "rollout.nnodes=2", "rollout.n_gpus_per_node=2"});
   ASSERT_TRUE(four.ok() && four->has_value());
   EXPECT_EQ((*four)->size(), 4);
@@ -35,7 +35,7 @@ TEST(RolloutWorkers, VerlsSeparateTrainerSaysHowFarAhead) {
       "data.train_batch_size=32", "actor_rollout_ref.actor.ppo_mini_batch_size=8"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), common.begin(), common.end());
-    return options_of(std::move(more));
+    return worker_options(std::move(more));
   };
   const auto one = with({});
   ASSERT_TRUE(one.ok() && one->has_value()) << one.status().message();
@@ -70,15 +70,17 @@ TEST(RolloutWorkers, VerlsSeparateTrainerSaysHowFarAhead) {
   EXPECT_NE(message({"actor_rollout_ref.rollout.nnodes=0"})
                 .find("actor_rollout_ref.rollout.nnodes: must be at least 1"),
             std::string::npos);
-  EXPECT_NE(
-      options_of({"actor_rollout_ref.rollout.nnodes=1"}).status().message().find("separate_async"),
-      std::string::npos);
+  EXPECT_NE(worker_options({"actor_rollout_ref.rollout.nnodes=1"})
+                .status()
+                .message()
+                .find("separate_async"),
+            std::string::npos);
 }
 
 TEST(RolloutWorkers, ErrorsNameTheKey) {
   const std::string own = "actor_rollout_ref.hybrid_engine=False";
   const auto message = [](std::vector<std::string> overrides) {
-    return options_of(std::move(overrides)).status().message();
+    return worker_options(std::move(overrides)).status().message();
   };
   EXPECT_NE(message({"rollout.nnodes=1"}).find("hybrid_engine=false"), std::string::npos)
       << message({"rollout.nnodes=1"});
