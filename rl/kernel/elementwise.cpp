@@ -19,6 +19,10 @@ void activate(ThreadPool& pool, Activation activation, const float* gate, const 
   });
 }
 
+void activate_backward(Activation activation, const ActivatedGradient& gradient) {
+  kernels().activate_backward(activation, gradient);
+}
+
 void softcap(ThreadPool& pool, const float* x, std::int64_t count, float cap, float* y) {
   const auto kernel = kernels().softcap;
   pool.parallel_for(count, kElementsPerRange, [&](std::int64_t begin, std::int64_t end) {

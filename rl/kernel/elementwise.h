@@ -22,6 +22,20 @@ enum class Activation {
 void activate(ThreadPool& pool, Activation activation, const float* gate, const float* up,
               std::int64_t count, float* y);
 
+/// What backward passes need of p = activation(gate) * up, [count], of whose gradient there is dp:
+/// the gradients of gate and up, and p again. Without `up` (null) p = activation(gate), and d_up is
+/// not written. d_gate may be dp. On the calling thread.
+struct ActivatedGradient {
+  const float* gate = nullptr;
+  const float* up = nullptr;
+  const float* dp = nullptr;
+  std::int64_t count = 0;
+  float* d_gate = nullptr;
+  float* d_up = nullptr;
+  float* p = nullptr;
+};
+void activate_backward(Activation activation, const ActivatedGradient& gradient);
+
 /// y = cap * tanh(x / cap), [count], in place allowed: logits that are kept below a bound (Gemma 2,
 /// arXiv:2408.00118).
 void softcap(ThreadPool& pool, const float* x, std::int64_t count, float cap, float* y);

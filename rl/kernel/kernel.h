@@ -17,6 +17,7 @@
 #include "rl/kernel/isa.h"
 #include "rl/kernel/linear.h"
 #include "rl/kernel/norm.h"
+#include "rl/kernel/product.h"
 #include "rl/kernel/rope.h"
 #include "rl/kernel/softmax.h"
 #include "rl/kernel/thread_pool.h"

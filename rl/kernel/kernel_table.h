@@ -8,6 +8,7 @@
 #include "rl/kernel/elementwise.h"
 #include "rl/kernel/int8.h"
 #include "rl/kernel/isa.h"
+#include "rl/kernel/product.h"
 
 namespace rl::kernel {
 
@@ -55,6 +56,11 @@ struct SoftmaxSums {
   float weighted = 0;
 };
 
+/// Rows and columns of a product whose factors are packed at a time: they stay in the second-level
+/// cache.
+inline constexpr std::int64_t kProductRows = 144;
+inline constexpr std::int64_t kProductColumns = 512;
+
 struct KernelTable {
   void (*linear)(const LinearBlock& block);
   void (*quantize_int8)(const float* weight, std::int64_t in, std::int8_t* values,
@@ -69,10 +75,13 @@ struct KernelTable {
                     float* y);
   void (*activate)(Activation activation, const float* gate, const float* up, std::int64_t count,
                    float* y);
+  void (*activate_backward)(Activation activation, const ActivatedGradient& gradient);
   void (*softcap)(const float* x, std::int64_t count, float cap, float* y);
   void (*exp)(const float* x, std::int64_t count, float* y);
   void (*add)(const float* a, const float* b, std::int64_t count, float* y);
   SoftmaxSums (*softmax_sums)(const float* logits, std::int64_t count, float scale);
+  /// `packed`: (kProductRows + kProductColumns) * kProductStretch, on a cache line.
+  void (*multiply)(const Product& product, float* packed);
 };
 
 const KernelTable& portable_kernels();

@@ -16,6 +16,8 @@ struct Avx2Lanes {
   /// Two registers a vector: six accumulators, so that weights and an input still fit.
   static constexpr int tile_outputs(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 2; }
   static constexpr int kTileRowsMax = 3;
+  static constexpr int kProductTileRows = 6;
+  static constexpr int kProductTileVectors = 1;
 
   [[gnu::always_inline]] static inline Avx2Lanes zero() {
     return {_mm256_setzero_ps(), _mm256_setzero_ps()};

@@ -17,6 +17,10 @@ struct Avx512Lanes {
   static constexpr int tile_outputs(int rows) { return rows == 1 ? 8 : 6; }
   static constexpr int kTileRowsMax = 4;
 
+  /// Of a tile of `multiply`: rows, and vectors of columns.
+  static constexpr int kProductTileRows = 12;
+  static constexpr int kProductTileVectors = 2;
+
   [[gnu::always_inline]] static inline Avx512Lanes zero() { return {_mm512_setzero_ps()}; }
   [[gnu::always_inline]] static inline Avx512Lanes all(float x) { return {_mm512_set1_ps(x)}; }
   [[gnu::always_inline]] static inline Avx512Lanes load(const float* p) {

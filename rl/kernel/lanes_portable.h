@@ -14,6 +14,8 @@ struct PortableLanes {
 
   static constexpr int tile_outputs(int rows) { return 2; }
   static constexpr int kTileRowsMax = 2;
+  static constexpr int kProductTileRows = 4;
+  static constexpr int kProductTileVectors = 1;
 
   static PortableLanes zero() { return all(0.0F); }
   static PortableLanes all(float x) {

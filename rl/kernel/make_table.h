@@ -5,6 +5,7 @@
 #include "rl/kernel/int8_generic.h"
 #include "rl/kernel/kernel_table.h"
 #include "rl/kernel/linear_generic.h"
+#include "rl/kernel/product_generic.h"
 #include "rl/kernel/rows_generic.h"
 
 namespace rl::kernel {
@@ -19,10 +20,12 @@ constexpr KernelTable make_table() {
           .layer_norm = &layer_norm_row<L>,
           .rope_head = &rope_head<L>,
           .activate = &activate_values<L>,
+          .activate_backward = &activate_backward_values<L>,
           .softcap = &softcap_values<L>,
           .exp = &exp_values<L>,
           .add = &add_values<L>,
-          .softmax_sums = &softmax_sums<L>};
+          .softmax_sums = &softmax_sums<L>,
+          .multiply = &multiply_packed<L>};
 }
 
 }  // namespace rl::kernel

@@ -69,18 +69,65 @@ template <class L>
   return x / (L::all(1.0F) + exp_lanes(cubic * L::all(-1.59576912F)));
 }
 
-/// max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, with erfc by Abramowitz and Stegun 7.1.26.
+/// erfc(z) / exp(-z^2) for z >= 0, by Abramowitz and Stegun 7.1.26.
 template <class L>
-[[gnu::always_inline]] inline L gelu_lanes(L x) {
-  const L size = L::max(x, L::zero() - x);
-  const L z = size * L::all(0.707106781F);
+[[gnu::always_inline]] inline L erfc_factor(L z) {
   const L t = L::all(1.0F) / L::fma(z, L::all(0.3275911F), L::all(1.0F));
   L p = L::fma(t, L::all(1.061405429F), L::all(-1.453152027F));
   p = L::fma(p, t, L::all(1.421413741F));
   p = L::fma(p, t, L::all(-0.284496736F));
   p = L::fma(p, t, L::all(0.254829592F));
-  const L erfc = p * t * exp_lanes(z * (L::zero() - z));
+  return p * t;
+}
+
+/// max(x, 0) - |x| erfc(|x| / sqrt 2) / 2.
+template <class L>
+[[gnu::always_inline]] inline L gelu_lanes(L x) {
+  const L size = L::max(x, L::zero() - x);
+  const L z = size * L::all(0.707106781F);
+  const L erfc = erfc_factor(z) * exp_lanes(z * (L::zero() - z));
   return L::fma(size * L::all(-0.5F), erfc, L::max(L::zero(), x));
+}
+
+/// An activation and its derivative.
+template <class L>
+struct Slope {
+  L value;
+  L derivative;
+};
+
+template <class L>
+[[gnu::always_inline]] inline Slope<L> sigmoid_slope(L x) {
+  const L s = sigmoid_lanes(x);
+  return {s, s * (L::all(1.0F) - s)};
+}
+
+template <class L>
+[[gnu::always_inline]] inline Slope<L> silu_slope(L x) {
+  const L s = sigmoid_lanes(x);
+  return {silu_lanes(x), s * L::fma(x, L::all(1.0F) - s, L::all(1.0F))};
+}
+
+/// With s = 1 / (1 + exp(-2 u)): s + x s (1 - s) 2 u'.
+template <class L>
+[[gnu::always_inline]] inline Slope<L> gelu_tanh_slope(L x) {
+  const L square = x * x;
+  const L cubic = L::fma(square * L::all(0.044715F), x, x);
+  const L s = L::all(1.0F) / (L::all(1.0F) + exp_lanes(cubic * L::all(-1.59576912F)));
+  const L inner = L::fma(square, L::all(0.2140644F), L::all(1.59576912F));
+  return {gelu_tanh_lanes(x), L::fma(x * inner, s * (L::all(1.0F) - s), s)};
+}
+
+/// Phi(x) + x phi(x), with Phi(x) = 1/2 + sign(x) (1 - erfc(|x| / sqrt 2)) / 2.
+template <class L>
+[[gnu::always_inline]] inline Slope<L> gelu_slope(L x) {
+  const L size = L::max(x, L::zero() - x);
+  const L z = size * L::all(0.707106781F);
+  const L falling = exp_lanes(z * (L::zero() - z));
+  const L erfc = erfc_factor(z) * falling;
+  const L sign = x / L::max(size, L::all(1e-30F));
+  const L below = L::fma(sign, L::fma(L::all(-0.5F), erfc, L::all(0.5F)), L::all(0.5F));
+  return {gelu_lanes(x), L::fma(x * L::all(0.398942280F), falling, below)};
 }
 
 template <class L, Activation A>
@@ -117,6 +164,67 @@ void activate_values(Activation activation, const float* gate, const float* up, 
     case Activation::kGeluTanh: return activate_loop<L, Activation::kGeluTanh>(gate, up, count, y);
     case Activation::kRelu: return activate_loop<L, Activation::kRelu>(gate, up, count, y);
     case Activation::kSigmoid: return activate_loop<L, Activation::kSigmoid>(gate, up, count, y);
+  }
+}
+
+template <class L, Activation A>
+[[gnu::always_inline]] inline Slope<L> activation_slope(L x) {
+  if constexpr (A == Activation::kSilu)
+    return silu_slope(x);
+  else if constexpr (A == Activation::kGelu)
+    return gelu_slope(x);
+  else if constexpr (A == Activation::kGeluTanh)
+    return gelu_tanh_slope(x);
+  else
+    return sigmoid_slope(x);
+}
+
+template <class L, Activation A>
+void activate_backward_loop(const ActivatedGradient& g) {
+  for (std::int64_t i = 0; i < g.count; i += 16) {
+    const std::int64_t rest = g.count - i < 16 ? g.count - i : 16;
+    const bool whole = rest == 16;
+    const auto load = [&](const float* from) {
+      return whole ? L::load(from + i) : L::load_first(from + i, rest);
+    };
+    const auto store = [&](L v, float* to) {
+      whole ? v.store(to + i) : v.store_first(to + i, rest);
+    };
+    const Slope<L> slope = activation_slope<L, A>(load(g.gate));
+    const L dp = load(g.dp);
+    if (g.up == nullptr) {
+      store(slope.value, g.p);
+      store(slope.derivative * dp, g.d_gate);
+    } else {
+      const L up = load(g.up);
+      store(slope.value * up, g.p);
+      store(slope.value * dp, g.d_up);
+      store(slope.derivative * (dp * up), g.d_gate);
+    }
+  }
+}
+
+template <class L>
+void relu_backward(const ActivatedGradient& g) {
+  for (std::int64_t i = 0; i < g.count; ++i) {
+    const bool open = g.gate[i] > 0.0F;
+    const float value = open ? g.gate[i] : 0.0F;
+    const float up = g.up == nullptr ? 1.0F : g.up[i];
+    const float dp = g.dp[i];
+    g.p[i] = value * up;
+    if (g.up != nullptr) g.d_up[i] = value * dp;
+    g.d_gate[i] = open ? dp * up : 0.0F;
+  }
+}
+
+template <class L>
+void activate_backward_values(Activation activation, const ActivatedGradient& g) {
+  switch (activation) {
+    case Activation::kSilu: return activate_backward_loop<L, Activation::kSilu>(g);
+    case Activation::kGelu: return activate_backward_loop<L, Activation::kGelu>(g);
+    case Activation::kGeluTanh: return activate_backward_loop<L, Activation::kGeluTanh>(g);
+    case Activation::kSigmoid: return activate_backward_loop<L, Activation::kSigmoid>(g);
+    case Activation::kRelu: return relu_backward<L>(g);
   }
 }
 

@@ -99,29 +99,32 @@ TEST(Exp, KeepsTheEdges) {
   });
 }
 
+double exact_activation(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kSilu: return x / (1.0 + std::exp(-x));
+    case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::kGeluTanh:
+      return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kSigmoid: return 1.0 / (1.0 + std::exp(-x));
+    case Activation::kRelu: break;
+  }
+  return std::max(x, 0.0);
+}
+
+constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh,
+                                       Activation::kRelu, Activation::kSigmoid};
+
 TEST(Activate, EqualsTheFormulasAtEveryLength) {
-  const auto exact = [](Activation activation, double x) {
-    switch (activation) {
-      case Activation::kSilu: return x / (1.0 + std::exp(-x));
-      case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
-      case Activation::kGeluTanh:
-        return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
-      case Activation::kSigmoid: return 1.0 / (1.0 + std::exp(-x));
-      case Activation::kRelu: break;
-    }
-    return std::max(x, 0.0);
-  };
   for_each_isa([&] {
     ThreadPool pool(2);
-    for (const Activation activation : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh,
-                                        Activation::kRelu, Activation::kSigmoid}) {
+    for (const Activation activation : kActivations) {
       for (std::int64_t count : {1, 15, 16, 17, 40000}) {
         const auto gate = random_values(count, 5, 20.0F), up = random_values(count, 6);
         std::vector<float> y(gate.size()), alone(gate.size());
         activate(pool, activation, gate.data(), up.data(), count, y.data());
         activate(pool, activation, gate.data(), nullptr, count, alone.data());
         for (std::size_t i = 0; i < y.size(); ++i) {
-          const double expected = exact(activation, double{gate[i]});
+          const double expected = exact_activation(activation, double{gate[i]});
           ASSERT_NEAR(alone[i], expected, 1e-6 * (1.0 + std::abs(expected)))
               << gate[i] << " " << static_cast<int>(activation);
           ASSERT_NEAR(y[i], expected * double{up[i]}, 2e-6 * (1.0 + std::abs(expected)));
@@ -132,6 +135,61 @@ TEST(Activate, EqualsTheFormulasAtEveryLength) {
       EXPECT_TRUE(std::isnan(broken)) << static_cast<int>(activation);
     }
   });
+}
+
+TEST(Activate, GoesBackByTheSlope) {
+  for_each_isa([] {
+    ThreadPool pool(1);
+    for (const Activation activation : kActivations) {
+      const std::int64_t count = 4003;
+      const auto gate = random_values(count, 5, 12.0F), up = random_values(count, 6),
+                 dp = random_values(count, 7);
+      std::vector<float> d_gate(gate.size()), d_up(gate.size()), p(gate.size()), again(gate.size());
+      activate_backward(activation, {gate.data(), up.data(), dp.data(), count, d_gate.data(),
+                                     d_up.data(), p.data()});
+      activate(pool, activation, gate.data(), up.data(), count, again.data());
+      EXPECT_EQ(p, again) << static_cast<int>(activation);
+      for (std::size_t i = 0; i < gate.size(); ++i) {
+        const double x = gate[i], step = 1e-4;
+        const double slope =
+            (exact_activation(activation, x + step) - exact_activation(activation, x - step)) /
+            (2 * step);
+        ASSERT_NEAR(d_gate[i], slope * double{up[i]} * double{dp[i]}, 3e-6)
+            << x << " " << static_cast<int>(activation);
+        ASSERT_NEAR(d_up[i], exact_activation(activation, x) * double{dp[i]}, 2e-5);
+      }
+      activate_backward(activation,
+                        {gate.data(), nullptr, dp.data(), count, d_gate.data(), nullptr, p.data()});
+      activate(pool, activation, gate.data(), nullptr, count, again.data());
+      EXPECT_EQ(p, again);
+    }
+  });
+}
+
+// Of neighbours that are computed elsewhere nothing is seen.
+TEST(Activate, GoesBackOverAPartWithTheBitsOfTheWhole) {
+  std::vector<std::vector<float>> found;
+  for_each_isa([&] {
+    for (const Activation activation : kActivations) {
+      const std::int64_t count = 75;
+      const auto gate = random_values(count, 8, 12.0F), up = random_values(count, 9),
+                 dp = random_values(count, 10);
+      const auto of = [&](std::int64_t first, std::int64_t part) {
+        std::vector<float> all(static_cast<std::size_t>(3 * part));
+        activate_backward(activation, {gate.data() + first, up.data() + first, dp.data() + first,
+                                       part, all.data(), all.data() + part, all.data() + 2 * part});
+        return all;
+      };
+      const std::vector<float> whole = of(0, count);
+      for (std::int64_t first = 0; first < count; ++first) {
+        const std::vector<float> one = of(first, 1);
+        for (std::int64_t k = 0; k < 3; ++k) EXPECT_EQ(one[k], whole[k * count + first]);
+      }
+      found.push_back(whole);
+    }
+  });
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_EQ(found[i], found[i % std::size(kActivations)]);
 }
 
 TEST(Softcap, BoundsWithoutChangingWhatIsSmall) {

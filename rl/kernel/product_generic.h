@@ -1,0 +1,121 @@
+// Private to rl/kernel: `multiply`, written once over a Lanes type. Included by the kernels_*.cpp
+// after their lanes. As Goto and van de Geijn 2008 ("Anatomy of High-Performance Matrix
+// Multiplication") have it: both factors are packed in the order in which tiles read them.
+#pragma once
+
+#include <cstdint>
+
+#include "rl/kernel/kernel_table.h"
+
+namespace rl::kernel {
+
+/// `count` elements of a line of a factor for each of `depth` steps, as [depth][kWidth]; zeros
+/// behind. L only keeps what is compiled for one instruction set apart from the others.
+template <class L, int kWidth>
+void pack_panel(const float* from, std::int64_t line_stride, std::int64_t depth_stride,
+                std::int64_t count, std::int64_t depth, float* into) {
+  if (line_stride == 1) {
+    for (std::int64_t k = 0; k < depth; ++k) {
+      const float* step = from + k * depth_stride;
+      float* out = into + k * kWidth;
+      if (count == kWidth) {
+        for (int i = 0; i < kWidth; ++i) out[i] = step[i];
+      } else {
+        for (int i = 0; i < kWidth; ++i) out[i] = i < count ? step[i] : 0.0F;
+      }
+    }
+    return;
+  }
+  for (int i = 0; i < kWidth; ++i) {
+    const float* line = from + i * line_stride;
+    for (std::int64_t k = 0; k < depth; ++k)
+      into[k * kWidth + i] = i < count ? line[k * depth_stride] : 0.0F;
+  }
+}
+
+/// One tile of packed panels over a stretch of k: R x 16 V sums.
+template <class L, int R, int V>
+void product_tile(const float* a, const float* b, std::int64_t depth, float* c,
+                  std::int64_t c_stride, bool adds) {
+  L sums[R * V];
+#pragma GCC unroll 32
+  for (int i = 0; i < R * V; ++i) sums[i] = L::zero();
+  for (std::int64_t k = 0; k < depth; ++k) {
+    L columns[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) columns[v] = L::held(L::load(b + k * V * 16 + v * 16));
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const L row = L::all(a[k * R + r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) sums[r * V + v] = L::fma(row, columns[v], sums[r * V + v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      float* at = c + r * c_stride + v * 16;
+      (adds ? L::load(at) + sums[r * V + v] : sums[r * V + v]).store(at);
+    }
+  }
+}
+
+/// The same where the tile reaches beyond the product.
+template <class L, int R, int V>
+void product_tile_at_border(const float* a, const float* b, std::int64_t depth, float* c,
+                            std::int64_t c_stride, bool adds, std::int64_t rows,
+                            std::int64_t columns) {
+  float tile[R * V * 16];
+  product_tile<L, R, V>(a, b, depth, tile, V * 16, false);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t i = 0; i < columns; ++i) {
+      float& at = c[r * c_stride + i];
+      at = adds ? at + tile[r * V * 16 + i] : tile[r * V * 16 + i];
+    }
+  }
+}
+
+template <class L>
+void multiply_packed(const Product& p, float* packed) {
+  constexpr int R = L::kProductTileRows;
+  constexpr int V = L::kProductTileVectors;
+  constexpr std::int64_t kWidth = V * 16;
+  constexpr std::int64_t kRows = kProductRows / R * R;
+  static_assert(kProductColumns % kWidth == 0);
+  const auto least = [](std::int64_t a, std::int64_t b) { return a < b ? a : b; };
+  float* const packed_b = packed;
+  float* const packed_a = packed + kProductColumns * kProductStretch;
+  for (std::int64_t n = 0; n < p.columns; n += kProductColumns) {
+    const std::int64_t columns = least(kProductColumns, p.columns - n);
+    for (std::int64_t k = 0; k < p.depth; k += kProductStretch) {
+      const std::int64_t depth = least(kProductStretch, p.depth - k);
+      const bool adds = p.adds || k > 0;
+      for (std::int64_t j = 0; j < columns; j += kWidth)
+        pack_panel<L, kWidth>(p.b.data + k * p.b.row_stride + (n + j) * p.b.column_stride,
+                              p.b.column_stride, p.b.row_stride, least(kWidth, columns - j), depth,
+                              packed_b + j * depth);
+      for (std::int64_t m = 0; m < p.rows; m += kRows) {
+        const std::int64_t rows = least(kRows, p.rows - m);
+        for (std::int64_t i = 0; i < rows; i += R)
+          pack_panel<L, R>(p.a.data + (m + i) * p.a.row_stride + k * p.a.column_stride,
+                           p.a.row_stride, p.a.column_stride, least(R, rows - i), depth,
+                           packed_a + i * depth);
+        for (std::int64_t j = 0; j < columns; j += kWidth) {
+          for (std::int64_t i = 0; i < rows; i += R) {
+            const float* a = packed_a + i * depth;
+            const float* b = packed_b + j * depth;
+            float* c = p.c + (m + i) * p.c_stride + n + j;
+            if (rows - i >= R && columns - j >= kWidth)
+              product_tile<L, R, V>(a, b, depth, c, p.c_stride, adds);
+            else
+              product_tile_at_border<L, R, V>(a, b, depth, c, p.c_stride, adds, least(R, rows - i),
+                                              least(kWidth, columns - j));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace rl::kernel
