@@ -9,7 +9,7 @@ include(CMakePackageConfigHelpers)
 set(STARLING_PUBLIC_HEADERS runtime/runtime.h runtime/coroutine.h runtime/core/version.h placement/placement.h)
 set(STARLING_PUBLIC_RL_HEADERS rl/rl.h rl/loop.h rl/run/rl/trainer_options.h rl/reward/reward_library.h)
 # Starling::rl and what it stands on.
-set(STARLING_RL_LIBRARIES rl rl_algo rl_config rl_cuda rl_data rl_hub rl_kernel rl_mesh rl_metrics rl_model rl_profile rl_reward rl_rollout rl_template rl_tokenizer rl_weights)
+set(STARLING_RL_LIBRARIES rl rl_algo rl_comm rl_config rl_cuda rl_data rl_hub rl_kernel rl_mesh rl_metrics rl_model rl_profile rl_reward rl_rollout rl_template rl_tokenizer rl_weights)
 set(STARLING_PACKAGE_FOLDER lib/cmake/Starling)
 
 # Installs programs without their debug information, which goes to bin/.debug beside them, where gdb looks: it is nine tenths of their size, and what

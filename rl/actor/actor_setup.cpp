@@ -26,16 +26,36 @@ Result<Config> parse_config(const WorkerSpec& spec) {
   return config;
 }
 
-Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime,
-                                                 const WorkerSpec& spec) {
-  if (spec.size == 1) return make_single_communicator();
+Result<TrainingRanks> join_group(runtime::Runtime& runtime, const WorkerSpec& spec,
+                                 std::int64_t sharing) {
+  if (sharing < 1 || spec.size % sharing != 0) {
+    return runtime::invalid_argument(std::to_string(sharing) + " workers that share passes, of " +
+                                     std::to_string(spec.size));
+  }
+  TrainingRanks ranks;
+  if (spec.size == 1) {
+    ranks.all = make_single_communicator();
+    return ranks;
+  }
   const Result<std::string> host = node_host(runtime);
   if (!host.ok()) return host.status();
-  return make_gloo_communicator(make_runtime_rendezvous(runtime), {.rank = spec.rank,
-                                                                   .size = spec.size,
-                                                                   .group = spec.group,
-                                                                   .host = *host,
-                                                                   .exchange_deadline = kWatched});
+  const auto join = [&](int rank, int size, const std::string& group) {
+    return make_gloo_communicator(make_runtime_rendezvous(runtime), {.rank = rank,
+                                                                     .size = size,
+                                                                     .group = group,
+                                                                     .host = *host,
+                                                                     .exchange_deadline = kWatched});
+  };
+  auto all = join(spec.rank, spec.size, spec.group);
+  if (!all.ok()) return all.status();
+  ranks.all = std::move(*all);
+  if (sharing == 1) return ranks;
+  const int teams = spec.size / static_cast<int>(sharing);
+  auto team = join(spec.rank / teams, static_cast<int>(sharing),
+                   spec.group + "/team" + std::to_string(spec.rank % teams));
+  if (!team.ok()) return team.status();
+  ranks.team = std::move(*team);
+  return ranks;
 }
 
 void place_adapter(const WorkerSpec& spec, std::optional<AdapterOptions>& adapter) {

@@ -1,6 +1,7 @@
 // What every trained actor does first: read the driver's configuration, join its group.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "rl/actor/actor_values.h"
-#include "rl/comm/communicator.h"
+#include "rl/comm/training_ranks.h"
 #include "rl/config/config.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"
@@ -21,9 +22,10 @@ namespace rl {
 /// object.
 runtime::Result<Config> parse_config(const WorkerSpec& spec);
 
-/// Returns when all ranks of the group are there.
-runtime::Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime,
-                                                          const WorkerSpec& spec);
+/// Returns when all ranks of the group are there; `sharing` of them share each pass. Errors: those
+/// of make_gloo_communicator(); kInvalidArgument: a number that does not divide the group.
+runtime::Result<TrainingRanks> join_group(runtime::Runtime& runtime, const WorkerSpec& spec,
+                                          std::int64_t sharing);
 
 /// What is trained in place of the weights: the adapter that the run goes on with, if any.
 void place_adapter(const WorkerSpec& spec, std::optional<AdapterOptions>& adapter);

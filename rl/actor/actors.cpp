@@ -53,11 +53,12 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
   if (spec.generates_only) {
     options->learner.optimizer = OptimizerKind::kSgd;
     options->learner.offload = {};  // weights that are received go where the model is
+    options->learner.tensor = 1;
   }
-  Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
-  if (!communicator.ok()) return communicator.status();
+  Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.tensor);
+  if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<PolicyWorker>> worker =
-      PolicyWorker::create(*options, std::move(*communicator));
+      PolicyWorker::create(*options, std::move(*ranks));
   if (!worker.ok()) return worker.status();
   return std::make_unique<PolicyActor>(runtime, std::move(*worker));
 }
@@ -190,10 +191,10 @@ Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runti
   if (!options.ok()) return options.status();
   options->model = spec.model;
   options->threads = spec.threads;
-  Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
-  if (!communicator.ok()) return communicator.status();
+  Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.tensor);
+  if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<CriticWorker>> worker =
-      CriticWorker::create(*options, std::move(*communicator));
+      CriticWorker::create(*options, std::move(*ranks));
   if (!worker.ok()) return worker.status();
   return std::make_unique<CriticActor>(runtime, std::move(*worker));
 }

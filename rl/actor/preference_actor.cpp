@@ -35,10 +35,10 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
     if (!reference.ok()) return reference.status();
     options.reference = std::move(*reference);
   }
-  Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
-  if (!communicator.ok()) return communicator.status();
+  Result<TrainingRanks> ranks = join_group(runtime, spec, options.learner.tensor);
+  if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<PreferenceWorker>> worker =
-      PreferenceWorker::create(options, std::move(*communicator));
+      PreferenceWorker::create(options, std::move(*ranks));
   if (!worker.ok()) return worker.status();
   return std::make_unique<PreferenceActor>(std::move(*worker));
 }

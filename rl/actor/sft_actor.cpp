@@ -28,9 +28,9 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime,
                            .bf16 = stage->bf16,
                            .teacher = *teacher};
   place_adapter(spec, options.adapter);
-  Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
-  if (!communicator.ok()) return communicator.status();
-  Result<std::unique_ptr<SftWorker>> worker = SftWorker::create(options, std::move(*communicator));
+  Result<TrainingRanks> ranks = join_group(runtime, spec, options.learner.tensor);
+  if (!ranks.ok()) return ranks.status();
+  Result<std::unique_ptr<SftWorker>> worker = SftWorker::create(options, std::move(*ranks));
   if (!worker.ok()) return worker.status();
   return std::make_unique<SftActor>(std::move(*worker));
 }

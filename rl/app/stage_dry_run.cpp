@@ -10,6 +10,7 @@
 #include "rl/run/profile_options.h"
 #include "rl/run/stage_memory.h"
 #include "rl/worker/preference_objective.h"
+#include "rl/worker/tensor_ranks.h"
 #include "rl/worker/toy_model.h"
 
 namespace rl {
@@ -61,6 +62,8 @@ Status judge_stage_memory(StageSetup setup, const DataStage& stage, const SlotOp
     out << (i > 0 ? ", " : "") << role->parts[i].name << " " << bytes_text(role->parts[i].bytes);
   out << ")\n  all: " << bytes_text(role->total() * role->workers) << " over the nodes\n";
   if (const std::string text = zero.text(); !text.empty()) out << "  " << text << "\n";
+  if (const std::string teams = teams_text(setup.config, kStageRole, setup.workers); !teams.empty())
+    out << "  " << teams << "\n";
   if (const auto warning = cpu_warning(slots, nodes)) out << "note: " << *warning << "\n";
   if (const Status enough = check_enough_nodes(slots, nodes); !enough.ok()) return enough;
   std::optional<std::string> tight;

@@ -94,6 +94,10 @@ at::Tensor before_backward(const at::Tensor& x, std::function<void()> call) {
   return same;
 }
 
+void backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients) {
+  torch::autograd::backward(outputs, gradients);
+}
+
 at::Tensor anchor() {
   at::Tensor leaf = at::empty({0});
   leaf.set_requires_grad(true);

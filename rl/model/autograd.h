@@ -36,6 +36,9 @@ at::Tensor recomputed(const at::Tensor& x, std::function<at::Tensor(const at::Te
 /// gone back. x alone where no graph is built.
 at::Tensor before_backward(const at::Tensor& x, std::function<void()> call);
 
+/// Goes back from several outputs of one graph at once, each with its gradient.
+void backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients);
+
 /// A leaf that requires a gradient and never gets one: the input of an operation that only
 /// parameters feed.
 at::Tensor anchor();

@@ -24,6 +24,8 @@
 #include "rl/model/lora.h"
 #include "rl/model/model_plan.h"
 #include "rl/model/ops.h"
+#include "rl/model/tensor_cuts.h"
+#include "rl/model/tensor_team.h"
 
 namespace rl {
 
@@ -49,6 +51,7 @@ struct Projection {
   std::vector<Beside> besides;  // of each base, or empty: none has one
 
   bool adapted() const { return !besides.empty(); }
+  bool shared() const { return bases.front().cut != nullptr; }  // by a team
 };
 
 struct Attention {
@@ -85,8 +88,13 @@ bool exists(const Norm& norm) { return norm.weight.value.defined(); }
 class Binder {
  public:
   Binder(const ModelConfig& config, const ModelPlan& plan, const Parameters& values,
-         GradientArena* gradients, const std::optional<Graph::Adapter>& adapter)
-      : config_(config), plan_(plan), values_(values), gradients_(gradients), adapter_(adapter) {}
+         GradientArena* gradients, const std::optional<Graph::Adapter>& adapter,
+         const TensorTeam* team)
+      : config_(config), plan_(plan), values_(values), gradients_(gradients), adapter_(adapter) {
+    if (team == nullptr) return;
+    cuts_.emplace(config, plan, team->size());
+    rank_ = team->rank();
+  }
 
   Weight weight(ParameterIndex index, std::int64_t first = 0, std::int64_t rows = -1) const {
     if (index == kNoParameter) return {};
@@ -95,11 +103,24 @@ class Binder {
       const at::Tensor whole = arena.view(parameter.name);
       return rows < 0 ? whole : whole.narrow(0, first, rows);
     };
-    const bool trained = gradients_ != nullptr && !parameter.frozen;
+    const bool trained = gradients_ != nullptr && !parameter.frozen && rows != 0;
     return bound(part(values_), trained ? part(gradients_->memory()) : at::Tensor(), gradients_);
   }
   Linear linear(const LinearPlan& plan) const {
-    return {weight(plan.weight, plan.first, plan.rows), weight(plan.bias, plan.first, plan.rows)};
+    const std::optional<ColumnCut> cut = cuts_ && plan ? cuts_->of(plan) : std::nullopt;
+    if (!cut) {
+      return {weight(plan.weight, plan.first, plan.rows), weight(plan.bias, plan.first, plan.rows)};
+    }
+    const std::int64_t first = plan.first + cut->first(rank_), rows = cut->size(rank_);
+    return {weight(plan.weight, first, rows), weight(plan.bias, first, rows),
+            std::make_shared<const ColumnCut>(*cut)};
+  }
+  // A table of the vocabulary, and how it is cut.
+  std::pair<Weight, std::shared_ptr<const ColumnCut>> vocabulary(ParameterIndex table) const {
+    if (!cuts_) return {weight(table), nullptr};
+    const ColumnCut& cut = cuts_->vocabulary();
+    return {weight(table, cut.first(rank_), cut.size(rank_)),
+            std::make_shared<const ColumnCut>(cut)};
   }
   // Of the layers that there are.
   Projection projection(std::initializer_list<LinearPlan> plans) const {
@@ -187,6 +208,8 @@ class Binder {
   const Parameters& values_;
   GradientArena* gradients_;
   const std::optional<Graph::Adapter>& adapter_;
+  std::optional<TensorCuts> cuts_;
+  int rank_ = 0;
 };
 
 // Layers and what stands beside them.
@@ -215,12 +238,37 @@ class Projector {
                             : ops::norm_linear(pass_, x, norm, layers.bases);
   }
 
-  // `in` is gate and up, or up alone.
+  // The same, of a team the rank's own columns.
+  std::vector<at::Tensor> own(const at::Tensor& x, const Norm& norm,
+                              const Projection& layers) const {
+    if (!layers.shared()) return normed(x, norm, layers);
+    if (!layers.adapted()) {
+      const ops::Spread own{.own_outputs = true};
+      return exists(norm) ? ops::norm_linear(pass_, x, norm, layers.bases, own)
+                          : ops::linear(pass_, x, layers.bases, own);
+    }
+    std::vector<at::Tensor> y = normed(x, norm, layers);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      y[i] = ops::own_columns(pass_, y[i], *layers.bases[i].cut);
+    return y;
+  }
+
+  // A layer of what a team's ranks have own columns of.
+  at::Tensor joined(const at::Tensor& x, const std::shared_ptr<const ColumnCut>& in,
+                    const Projection& layer) const {
+    if (!in) return one(x, layer);
+    return layer.adapted() ? one(ops::all_columns(pass_, x, *in), layer)
+                           : ops::linear(pass_, x, layer.bases.front(), {.in = in});
+  }
+
+  // `in` is gate and up, or up alone, as own() gives them.
   at::Tensor activated(kernel::Activation activation, const std::vector<at::Tensor>& in,
-                       const Projection& down) const {
+                       const Mlp& mlp) const {
     const at::Tensor up = in.size() > 1 ? in[1] : at::Tensor();
-    return down.adapted() ? one(ops::activate(pass_, activation, in[0], up), down)
-                          : ops::activate_linear(pass_, activation, in[0], up, down.bases.front());
+    const std::shared_ptr<const ColumnCut>& cut = mlp.in.bases.front().cut;
+    if (mlp.down.adapted())
+      return joined(ops::activate(pass_, activation, in[0], up), cut, mlp.down);
+    return ops::activate_linear(pass_, activation, in[0], up, mlp.down.bases.front(), cut);
   }
 
  private:
@@ -235,12 +283,42 @@ class Projector {
   const std::optional<DropoutPass> dropout_;
 };
 
+// The heads whose attention a rank computes: all of them, or of a team the ranks' in turn.
+struct Heads {
+  std::int64_t own = 0;
+  std::int64_t own_keys = 0;
+  ColumnCut keys;  // of a team
+
+  Heads(const ModelConfig& config, const TensorTeam* team)
+      : own(config.heads), own_keys(config.kv_heads) {
+    if (team == nullptr) return;
+    group_ = config.heads / config.kv_heads;
+    keys = ColumnCut(config.kv_heads, 1, team->size());
+    own_keys = keys.size(team->rank());
+    own = own_keys * group_;
+  }
+
+  // Of what has so many columns for each head of queries; null: no team.
+  std::shared_ptr<const ColumnCut> columns(std::int64_t width) const {
+    if (keys.ranks() == 0) return nullptr;
+    return std::make_shared<const ColumnCut>(keys.total(), group_ * width, keys.ranks());
+  }
+
+ private:
+  std::int64_t group_ = 1;  // queries of a key head
+};
+
 // One pass over some rows.
 class LayerPass {
  public:
   LayerPass(const ModelConfig& config, const PassContext& pass, const Projector& project,
             const forward::RowsPtr& rows, const Graph::Attend& attend)
-      : config_(config), pass_(pass), project_(project), rows_(rows), attend_(attend) {}
+      : config_(config),
+        pass_(pass),
+        project_(project),
+        rows_(rows),
+        attend_(attend),
+        heads_(config, pass.team) {}
 
   at::Tensor layer(std::int64_t index, const Layer& w, const at::Tensor& x) const {
     if (config_.norm_place == NormPlace::kAfter) {
@@ -264,25 +342,36 @@ class LayerPass {
     if (config_.latent) {
       std::tie(q, k, v) = latent_heads(w, x);
     } else {
-      std::vector<at::Tensor> projected = project_.normed(x, w.attention_norm, a.qkv);
-      q = turned(of_each_head(std::exchange(projected[0], {}), config_.heads, a.q_norm),
-                 config_.heads);
-      k = turned(of_each_head(std::exchange(projected[1], {}), config_.kv_heads, a.k_norm),
-                 config_.kv_heads);
+      std::vector<at::Tensor> projected = project_.own(x, w.attention_norm, a.qkv);
+      q = turned(
+          of_each_head(std::exchange(projected[0], {}), a.qkv.bases[0], config_.heads, a.q_norm),
+          heads_.own);
+      k = turned(
+          of_each_head(std::exchange(projected[1], {}), a.qkv.bases[1], config_.kv_heads, a.k_norm),
+          heads_.own_keys);
       v = std::move(projected[2]);
     }
-    at::Tensor y = attend_(index, attention_shape(config_, index), q, k, v);
+    forward::AttentionShape shape = attention_shape(config_, index);
+    shape.heads = heads_.own;
+    shape.kv_heads = heads_.own_keys;
+    at::Tensor y = shape.heads == 0 ? q : attend_(index, shape, q, k, v);
+    std::int64_t width = config_.head_dim;
     if (config_.latent && config_.latent->value_dim < config_.head_dim) {
-      y = y.view({y.size(0), config_.heads, config_.head_dim})
-              .narrow(2, 0, config_.latent->value_dim)
+      width = config_.latent->value_dim;
+      y = y.view({y.size(0), heads_.own, config_.head_dim})
+              .narrow(2, 0, width)
               .reshape({y.size(0), -1});
     }
-    return project_.one(y, a.o);
+    return project_.joined(y, heads_.columns(width), a.o);
   }
 
-  at::Tensor of_each_head(at::Tensor x, std::int64_t heads, const Norm& norm) const {
+  // A norm's weight is every head's: of a team's each rank has the norm of all of them.
+  at::Tensor of_each_head(at::Tensor x, const Linear& layer, std::int64_t heads,
+                          const Norm& norm) const {
     if (!exists(norm)) return x;
-    return ops::norm(pass_, x.view({x.size(0) * heads, -1}), norm).view({x.size(0), -1});
+    if (layer.cut) x = ops::all_columns(pass_, x, *layer.cut);
+    x = ops::norm(pass_, x.view({x.size(0) * heads, -1}), norm).view({x.size(0), -1});
+    return layer.cut ? ops::own_columns(pass_, x, *layer.cut) : x;
   }
 
   // Queries or keys with their positions. Where pairs are interleaved the dimensions come out of it
@@ -329,18 +418,21 @@ class LayerPass {
     const at::Tensor v = at::constant_pad_nd(kv.narrow(2, latent.nope_dim, latent.value_dim),
                                              {0, config_.head_dim - latent.value_dim})
                              .reshape({rows, -1});
-    return {turned(q, config_.heads), k, v};
+    q = turned(q, config_.heads);
+    const auto columns = heads_.columns(config_.head_dim);
+    if (!columns) return {q, k, v};
+    return {ops::own_columns(pass_, q, *columns), ops::own_columns(pass_, k, *columns),
+            ops::own_columns(pass_, v, *columns)};
   }
 
   at::Tensor feed_forward(const Layer& w, const at::Tensor& x) const {
     if (w.experts)
       return experts(*w.experts, exists(w.mlp_norm) ? ops::norm(pass_, x, w.mlp_norm) : x);
-    return project_.activated(config_.activation, project_.normed(x, w.mlp_norm, w.mlp.in),
-                              w.mlp.down);
+    return project_.activated(config_.activation, project_.own(x, w.mlp_norm, w.mlp.in), w.mlp);
   }
 
   at::Tensor of_expert(const Mlp& mlp, const at::Tensor& x) const {
-    return project_.activated(config_.activation, project_(x, mlp.in), mlp.down);
+    return project_.activated(config_.activation, project_.own(x, {}, mlp.in), mlp);
   }
 
   // Which experts each row takes, [T, k].
@@ -413,12 +505,14 @@ class LayerPass {
   const Projector& project_;
   const forward::RowsPtr& rows_;
   const Graph::Attend& attend_;
+  const Heads heads_;
 };
 
 }  // namespace
 
 struct Graph::Weights {
   Weight embedding, positions;
+  std::shared_ptr<const ColumnCut> vocabulary;  // how a team's ranks have the embedding
   Projection project_in, project_out;
   std::vector<Layer> layers;
   Norm last_norm;
@@ -430,12 +524,12 @@ struct Graph::Weights {
 };
 
 Graph::Graph(const ModelConfig& config, const Parameters& values, GradientArena* gradients,
-             kernel::ThreadPool& pool, std::optional<Adapter> adapter)
-    : config_(config), pool_(pool) {
+             kernel::ThreadPool& pool, std::optional<Adapter> adapter, const TensorTeam* team)
+    : config_(config), pool_(pool), team_(team) {
   const ModelPlan plan = plan_of(config);
-  const Binder bind(config, plan, values, gradients, adapter);
+  const Binder bind(config, plan, values, gradients, adapter, team);
   weights_ = std::make_unique<Weights>();
-  weights_->embedding = bind.weight(plan.embedding);
+  std::tie(weights_->embedding, weights_->vocabulary) = bind.vocabulary(plan.embedding);
   weights_->positions = bind.weight(plan.positions);
   weights_->project_in = bind.projection({plan.project_in});
   weights_->project_out = bind.projection({plan.project_out});
@@ -456,9 +550,10 @@ Graph::~Graph() = default;
 
 at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& attend,
                                 const PassOptions& options) const {
-  const PassContext pass{pool_, options};
+  const PassContext pass = context(options);
   before_forward(-1);
-  at::Tensor x = ops::embedding(pass, weights_->embedding, rows->ids, weights_->trained);
+  at::Tensor x = ops::embedding(pass, weights_->embedding, rows->ids, weights_->trained,
+                                weights_->vocabulary.get());
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
   weights_->dropout.reset();
   if (weights_->passes != nullptr && c10::GradMode::is_enabled())
@@ -504,7 +599,7 @@ at::Tensor Graph::recomputed_layer(std::size_t index, const forward::RowsPtr& ro
 }
 
 at::Tensor Graph::last_norm(const at::Tensor& hidden, const PassOptions& options) const {
-  const PassContext pass{pool_, options};
+  const PassContext pass = context(options);
   before_forward(static_cast<std::int64_t>(weights_->layers.size()));
   const at::Tensor x =
       exists(weights_->last_norm) ? ops::norm(pass, hidden, weights_->last_norm) : hidden;
@@ -517,17 +612,17 @@ at::Tensor Graph::head(std::size_t index, const at::Tensor& normed,
                        const PassOptions& options) const {
   const HeadConfig& config = config_.output_heads[index];
   return find_head_kind(config.kind)
-      ->compute(HeadInputs(config, normed, weights_->heads[index], {pool_, options}));
+      ->compute(HeadInputs(config, normed, weights_->heads[index], context(options)));
 }
 
 at::Tensor Graph::trained_logits(const at::Tensor& normed, const PassOptions& options) const {
-  const at::Tensor logits = ops::linear({pool_, options}, normed, weights_->lm_head);
+  const at::Tensor logits = ops::linear(context(options), normed, weights_->lm_head);
   if (config_.logit_softcap == 0.0) return logits;
   return at::tanh(logits / config_.logit_softcap) * config_.logit_softcap;
 }
 
 at::Tensor Graph::logits(const at::Tensor& normed, const PassOptions& options) const {
-  const PassContext pass{pool_, options};
+  const PassContext pass = context(options);
   c10::AutoGradMode off(false);
   at::Tensor logits = ops::linear(pass, normed, weights_->lm_head);
   forward::softcap_(pass, logits, static_cast<float>(config_.logit_softcap));
@@ -537,7 +632,7 @@ at::Tensor Graph::logits(const at::Tensor& normed, const PassOptions& options) c
 ops::LmHeadOutputs Graph::logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets,
                                    ops::LmHeadOptions wanted, const PassOptions& options) const {
   wanted.softcap = static_cast<float>(config_.logit_softcap);
-  return ops::lm_head_logprobs({pool_, options}, normed, weights_->lm_head, targets, wanted);
+  return ops::lm_head_logprobs(context(options), normed, weights_->lm_head, targets, wanted);
 }
 
 forward::AttentionShape attention_shape(const ModelConfig& config, std::int64_t layer) {

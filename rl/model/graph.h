@@ -24,6 +24,7 @@ namespace rl {
 
 class DropoutPasses;
 class LoraAdapter;
+class TensorTeam;
 
 /// A model's parameters bound to the parts that they play. One thread at a time; borrows everything
 /// it is given.
@@ -42,9 +43,11 @@ class Graph {
     DropoutPasses* passes = nullptr;     // gives those that drop; null: nothing is dropped
   };
 
-  /// `gradients` has the layout of `values`, or is null for a frozen model.
+  /// `gradients` has the layout of `values`, or is null for a frozen model. With a team its ranks
+  /// make passes together, and each reads its own part of the values alone (TensorCuts::used()).
   Graph(const ModelConfig& config, const Parameters& values, GradientArena* gradients,
-        kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt);
+        kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt,
+        const TensorTeam* team = nullptr);
   ~Graph();
 
   /// What the last layer gives for each row, [T, hidden]. With PassOptions::recompute_layers,
@@ -77,12 +80,14 @@ class Graph {
  private:
   struct Weights;
 
+  PassContext context(const PassOptions& options) const { return {pool_, options, team_}; }
   void before_forward(std::int64_t layer) const;
   at::Tensor recomputed_layer(std::size_t index, const forward::RowsPtr& rows, const Attend& attend,
                               const PassContext& pass, const at::Tensor& x) const;
 
   const ModelConfig& config_;
   kernel::ThreadPool& pool_;
+  const TensorTeam* team_;
   std::unique_ptr<Weights> weights_;
   std::vector<LayerListener*> listeners_;
 };

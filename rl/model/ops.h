@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/mesh/column_cut.h"
 #include "rl/model/forward.h"
 #include "rl/model/gradient_arena.h"
 #include "rl/model/model_config.h"
@@ -39,6 +40,15 @@ struct Weight {
 struct Linear {
   Weight weight;
   Weight bias;
+  /// Of the outputs, where a TensorTeam shares the layer: weight and bias are the rank's own rows.
+  std::shared_ptr<const ColumnCut> cut = nullptr;
+};
+
+/// Which columns a rank has of what goes into layers that a TensorTeam shares, and of what comes
+/// out.
+struct Spread {
+  std::shared_ptr<const ColumnCut> in = nullptr;  // its own; null: all
+  bool own_outputs = false;
 };
 
 struct Norm {
@@ -48,23 +58,25 @@ struct Norm {
   Weight bias;    // [O], of kLayer alone
 };
 
-/// into += a b, or into = a b. Of bf16 factors the product is rounded before it is added.
-void add_product(at::Tensor into, const at::Tensor& a, const at::Tensor& b, bool first);
-
-/// Rows of `table`. The result requires a gradient when the table is trained or `track` says that
-/// something behind it is.
+/// Rows of `table`, of which a TensorTeam's ranks have those of `cut`, if there is one. The result
+/// requires a gradient when the table is trained or `track` says that something behind it is.
 at::Tensor embedding(const PassContext& pass, const Weight& table,
-                     std::span<const std::int32_t> ids, bool track);
+                     std::span<const std::int32_t> ids, bool track, const ColumnCut* cut = nullptr);
 
 /// x [T, I] times each weight transposed, plus its bias; one gradient of x for all of them (q, k
 /// and v; gate and up).
 std::vector<at::Tensor> linear(const PassContext& pass, const at::Tensor& x,
-                               std::span<const Linear> layers);
-at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& layer);
+                               std::span<const Linear> layers, const Spread& spread = {});
+at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& layer,
+                  const Spread& spread = {});
+
+/// What the others of the team have of a tensor's columns, and the other way round.
+at::Tensor all_columns(const PassContext& pass, const at::Tensor& own, const ColumnCut& cut);
+at::Tensor own_columns(const PassContext& pass, const at::Tensor& all, const ColumnCut& cut);
 
 /// linear(norm(x)), keeping only x and a number or two a row.
 std::vector<at::Tensor> norm_linear(const PassContext& pass, const at::Tensor& x, const Norm& norm,
-                                    std::span<const Linear> layers);
+                                    std::span<const Linear> layers, const Spread& spread = {});
 
 at::Tensor norm(const PassContext& pass, const at::Tensor& x, const Norm& norm);
 
@@ -72,9 +84,11 @@ at::Tensor norm(const PassContext& pass, const at::Tensor& x, const Norm& norm);
 at::Tensor activate(const PassContext& pass, forward::Activation activation, const at::Tensor& gate,
                     const at::Tensor& up);
 
-/// linear(activation(gate) * up), keeping only gate and up; `up` may be undefined.
+/// linear(activation(gate) * up), keeping only gate and up; `up` may be undefined. Of a team's they
+/// are the columns `in`; the result has all of its columns.
 at::Tensor activate_linear(const PassContext& pass, forward::Activation activation,
-                           const at::Tensor& gate, const at::Tensor& up, const Linear& down);
+                           const at::Tensor& gate, const at::Tensor& up, const Linear& down,
+                           std::shared_ptr<const ColumnCut> in = nullptr);
 
 at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b);
 

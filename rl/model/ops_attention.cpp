@@ -1,7 +1,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -13,6 +12,7 @@
 #include "rl/model/ops.h"
 #include "rl/model/padded_attention.h"
 #include "rl/model/parallel.h"
+#include "rl/model/products.h"
 
 namespace rl::ops {
 namespace {
@@ -79,8 +79,8 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
                                .narrow(1, strip.kv_head * group, group)
                                .reshape({count * group, 1});
     const at::Tensor keys = k.narrow(0, from, visible);
-    at::Tensor scores = at::mm(q, keys.t()).mul_(shape.scale);  // [count * G, visible]
-    at::Tensor slope;                                           // of the capped scores
+    at::Tensor scores = product(q, keys.t()).mul_(shape.scale);  // [count * G, visible]
+    at::Tensor slope;                                            // of the capped scores
     if (shape.softcap > 0.0F) {
       const at::Tensor bent = scores.div_(shape.softcap).tanh_();
       slope = 1 - bent * bent;
@@ -92,13 +92,13 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
     at::Tensor hidden = keys_at > queries_at;
     if (shape.window > 0) hidden.logical_or_(keys_at <= queries_at - shape.window);
     p.view({count, group, visible}).masked_fill_(hidden.unsqueeze(1), 0.0);
-    dv.narrow(0, from, visible).addmm_(p.t(), dy);
+    multiply_into(dv.narrow(0, from, visible), p.t(), dy, /*adds=*/true);
     at::Tensor ds =
-        at::mm(dy, v.narrow(0, from, visible).t()).sub_(delta).mul_(p).mul_(shape.scale);
+        product(dy, v.narrow(0, from, visible).t()).sub_(delta).mul_(p).mul_(shape.scale);
     if (slope.defined()) ds.mul_(slope);
-    dk.narrow(0, from, visible).addmm_(ds.t(), q);
+    multiply_into(dk.narrow(0, from, visible), ds.t(), q, /*adds=*/true);
     query_rows(t.dq, strip, shape, first, count)
-        .copy_(at::mm(ds, keys).view({count, group, shape.head_dim}));
+        .copy_(product(ds, keys).view({count, group, shape.head_dim}));
   }
   key_rows(t.dk, strip, shape).copy_(dk);
   key_rows(t.dv, strip, shape).copy_(dv);

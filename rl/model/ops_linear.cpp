@@ -1,9 +1,7 @@
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/sigmoid.h>
@@ -14,86 +12,17 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
-#include <functional>
-
+#include "rl/kernel/elementwise.h"
 #include "rl/model/autograd.h"
+#include "rl/model/linear_backward.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
+#include "rl/model/products.h"
 #include "rl/model/row_sums.h"
+#include "rl/model/tensor_team.h"
 
 namespace rl::ops {
 namespace {
-
-std::vector<forward::Linear> values(std::span<const Linear> layers) {
-  std::vector<forward::Linear> list;
-  for (const Linear& layer : layers) list.push_back({layer.weight.value, layer.bias.value});
-  return list;
-}
-
-// Fewer rows than this are not worth a task of their own.
-constexpr std::int64_t kRowsLeast = 64;
-
-at::Tensor rows_of(const at::Tensor& t, const Block& block) {
-  return t.narrow(0, block.first, block.count);
-}
-
-// What is multiplied in a backward pass: gradients of outputs, and weights. Rounded once, not for
-// each block.
-struct Factors {
-  std::vector<at::Tensor> dys;
-  std::vector<at::Tensor> weights;
-
-  Factors(const PassContext& pass, std::span<const Linear> layers,
-          const std::vector<at::Tensor>& grads) {
-    for (const at::Tensor& grad : grads) dys.push_back(pass.as_factor(grad));
-    for (const Linear& layer : layers) weights.push_back(pass.as_factor(layer.weight.value));
-  }
-};
-
-// sum_i dy_i W_i over some rows, fp32.
-at::Tensor input_gradient(const Factors& factors, const Block& block) {
-  at::Tensor dx;
-  for (std::size_t i = 0; i < factors.weights.size(); ++i) {
-    const at::Tensor& dy = factors.dys[i];
-    const at::Tensor& weight = factors.weights[i];
-    if (!dy.defined()) continue;
-    if (!dx.defined()) {
-      dx = at::mm(rows_of(dy, block), weight).to(at::kFloat);
-    } else if (weight.scalar_type() == at::kFloat) {
-      dx.addmm_(rows_of(dy, block), weight);
-    } else {
-      dx.add_(at::mm(rows_of(dy, block), weight));
-    }
-  }
-  return dx;
-}
-
-// dW += dy^T x and db += sum of dy, for everything that is trained.
-void add_weight_gradients(const PassContext& pass, const at::Tensor& x_rows,
-                          std::span<const Linear> layers, const std::vector<at::Tensor>& dys,
-                          const Factors& factors) {
-  const at::Tensor x = pass.as_factor(x_rows);
-  std::vector<std::function<void()>> tasks;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (!dys[i].defined()) continue;
-    if (layers[i].bias.trained())
-      tasks.emplace_back([bias = layers[i].bias, dy = dys[i]] { bias.add_gradient_of_rows(dy); });
-    if (!layers[i].weight.trained()) continue;
-    const bool first = layers[i].weight.sum->begin();
-    for (const Block& block : cut(layers[i].weight.value.size(0), kRowsLeast, x.device())) {
-      tasks.emplace_back([grad = rows_of(layers[i].weight.grad, block), first,
-                          dy = factors.dys[i].narrow(1, block.first, block.count),
-                          &x] { add_product(grad, dy.t(), x, first); });
-    }
-  }
-  run_tasks(pass.pool, tasks, x.device());
-}
-
-std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& grads) {
-  std::vector<at::Tensor> dense;
-  for (const at::Tensor& grad : grads) dense.push_back(grad.defined() ? grad.contiguous() : grad);
-  return dense;
-}
 
 // What multiplies the normed rows.
 at::Tensor scale_of(const Norm& norm) {
@@ -147,7 +76,7 @@ void norm_backward_rows(const Norm& norm, const at::Tensor& scale, const at::Ten
       .mul_(norm.kind == NormKind::kLayer ? moments.narrow(1, 1, 1) : moments.unsqueeze(1));
 }
 
-// d activation(x) / dx times `dy`, in place of it.
+// d activation(x) / dx times `dy`.
 at::Tensor activation_backward(forward::Activation activation, const at::Tensor& dy,
                                const at::Tensor& x) {
   switch (activation) {
@@ -182,86 +111,130 @@ void Weight::add_gradient(const at::Tensor& gradient) const {
 }
 
 void Weight::add_gradient_of_rows(const at::Tensor& rows) const {
-  at::Tensor into = grad;
-  if (sum->begin())
-    at::sum_out(into, rows, 0);
-  else
-    into.add_(rows.sum(0));
+  sum_rows_into(grad, rows, !sum->begin());
 }
 
-void add_product(at::Tensor into, const at::Tensor& a, const at::Tensor& b, bool first) {
-  const bool exact = a.scalar_type() == at::kFloat;
-  if (exact && first)
-    at::mm_out(into, a, b);
-  else if (exact)
-    into.addmm_(a, b);
-  else if (first)
-    into.copy_(at::mm(a, b));
-  else
-    into.add_(at::mm(a, b));
-}
+namespace {
+
+// Of the ids those whose rows a rank has, and which rank has each one's.
+struct OwnIds {
+  std::vector<std::int32_t> ids;     // from the first of the rank's rows on
+  std::vector<std::int64_t> places;  // among all
+  std::vector<int> owner;            // of each of all
+
+  OwnIds(std::span<const std::int32_t> all, const ColumnCut& cut, int rank) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      int at = 0;
+      while (all[i] >= cut.first(at) + cut.size(at)) ++at;
+      owner.push_back(at);
+      if (at != rank) continue;
+      ids.push_back(all[i] - static_cast<std::int32_t>(cut.first(rank)));
+      places.push_back(static_cast<std::int64_t>(i));
+    }
+  }
+};
+
+}  // namespace
 
 at::Tensor embedding(const PassContext& pass, const Weight& table,
-                     std::span<const std::int32_t> ids, bool track) {
+                     std::span<const std::int32_t> ids, bool track, const ColumnCut* cut) {
   const bool build = c10::GradMode::is_enabled() && (track || table.trained());
-  at::Tensor y = forward::embedding(pass, table.value, ids);
+  std::vector<std::int64_t> places;
+  std::vector<std::int32_t> own(ids.begin(), ids.end());
+  at::Tensor y;
+  if (cut == nullptr) {
+    y = forward::embedding(pass, table.value, ids);
+  } else {
+    c10::AutoGradMode off(false);
+    OwnIds mine(ids, *cut, pass.team->rank());
+    y = pass.team->all_rows(forward::embedding(pass, table.value, mine.ids), mine.owner,
+                            "embeddings");
+    own = std::move(mine.ids);
+    places = std::move(mine.places);
+  }
   if (!build) return y;
   const at::Tensor anchor = autograd::anchor();
-  autograd::connect("embedding backward", y, {anchor},
-                    [table, sums = RowSums({ids.begin(), ids.end()})](const auto& grads) {
-                      if (table.trained() && grads[0].defined()) {
-                        table.sum->begin_rows(sums.destinations());
-                        sums.add(table.grad, grads[0]);
-                      }
-                      return std::vector<at::Tensor>(1);
-                    });
+  autograd::connect(
+      "embedding backward", y, {anchor},
+      [table, sums = RowSums({own.begin(), own.end()}), is_cut = cut != nullptr,
+       places = RowSums(std::move(places))](const auto& grads) {
+        if (table.trained() && grads[0].defined()) {
+          table.sum->begin_rows(sums.destinations());
+          sums.add(table.grad,
+                   is_cut ? grads[0].index_select(0, places.index(grads[0].device())) : grads[0]);
+        }
+        return std::vector<at::Tensor>(1);
+      });
+  return y;
+}
+
+at::Tensor all_columns(const PassContext& pass, const at::Tensor& own, const ColumnCut& cut) {
+  at::Tensor y;
+  {
+    c10::AutoGradMode off(false);
+    y = pass.team->all_columns(own, cut, "outputs");
+  }
+  if (!autograd::needed({own})) return y;
+  autograd::connect("all columns backward", y, {own}, [pass, cut](const auto& grads) {
+    return std::vector<at::Tensor>{pass.team->own_columns(grads[0], cut)};
+  });
+  return y;
+}
+
+at::Tensor own_columns(const PassContext& pass, const at::Tensor& all, const ColumnCut& cut) {
+  at::Tensor y;
+  {
+    c10::AutoGradMode off(false);
+    y = pass.team->own_columns(all, cut);
+  }
+  if (!autograd::needed({all})) return y;
+  autograd::connect("own columns backward", y, {all}, [pass, cut](const auto& grads) {
+    return std::vector<at::Tensor>{
+        pass.team->all_columns(grads[0], cut, "gradients of own columns")};
+  });
   return y;
 }
 
 std::vector<at::Tensor> linear(const PassContext& pass, const at::Tensor& x,
-                               std::span<const Linear> layers) {
+                               std::span<const Linear> layers, const Spread& spread) {
   std::vector<at::Tensor> y;
   {
     c10::AutoGradMode off(false);
-    y = forward::linear(pass, x, values(layers));
+    y = linear_outputs(pass, x, layers, spread);
   }
   if (!autograd::needed({x})) return y;
   autograd::connect(
       "linear backward", y, {x},
-      [pass, x = x.detach(),
+      [pass, spread, x = x.detach(),
        layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
-        const std::vector<at::Tensor> dys = contiguous(grads);
-        const Factors factors(pass, layers, dys);
-        at::Tensor dx = at::empty(x.sizes(), x.options());
-        for_blocks(
-            pass.pool, cut(x.size(0), kRowsLeast, x.device()), x.device(),
-            [&](const Block& block) { rows_of(dx, block).copy_(input_gradient(factors, block)); });
-        add_weight_gradients(pass, x, layers, dys, factors);
+        const LinearBackward back(pass, layers, grads, spread);
+        const at::Tensor dx = back.input_gradient();
+        back.add_weight_gradients(spread.in ? pass.team->all_columns(x, *spread.in, "inputs") : x);
         return std::vector<at::Tensor>{dx};
       });
   return y;
 }
 
-at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& layer) {
-  return linear(pass, x, std::span(&layer, 1)).front();
+at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& layer,
+                  const Spread& spread) {
+  return linear(pass, x, std::span(&layer, 1), spread).front();
 }
 
 std::vector<at::Tensor> norm_linear(const PassContext& pass, const at::Tensor& x, const Norm& norm,
-                                    std::span<const Linear> layers) {
+                                    std::span<const Linear> layers, const Spread& spread) {
   std::vector<at::Tensor> y;
   forward::Normed inner;
   {
     c10::AutoGradMode off(false);
     inner = normed(pass, x, norm);
-    y = forward::linear(pass, inner.y, values(layers));
+    y = linear_outputs(pass, inner.y, layers, spread);
   }
   if (!autograd::needed({x})) return y;
   autograd::connect(
       "norm and linear backward", y, {x},
-      [pass, x = x.detach(), moments = inner.moments, norm,
+      [pass, spread, x = x.detach(), moments = inner.moments, norm,
        layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
-        const std::vector<at::Tensor> dys = contiguous(grads);
-        const Factors factors(pass, layers, dys);
+        const LinearBackward back(pass, layers, grads, spread);
         const std::vector<Block> blocks = cut(x.size(0), kRowsLeast, x.device());
         at::Tensor dx = at::empty(x.sizes(), x.options());
         at::Tensor inner_y =
@@ -273,12 +246,11 @@ std::vector<at::Tensor> norm_linear(const PassContext& pass, const at::Tensor& x
           at::Tensor y_rows = rows_of(inner_y, block);
           at::mul_out(y_rows, n, scale);
           if (norm.bias.value.defined()) y_rows.add_(norm.bias.value);
-          norm_backward_rows(norm, scale, n, rows_of(moments, block),
-                             input_gradient(factors, block), rows_of(dx, block), sums,
-                             &block - blocks.data());
+          norm_backward_rows(norm, scale, n, rows_of(moments, block), back.rows(block),
+                             rows_of(dx, block), sums, &block - blocks.data());
         });
         add_partial_sums(norm, sums);
-        add_weight_gradients(pass, inner_y, layers, dys, factors);
+        back.add_weight_gradients(inner_y);
         return std::vector<at::Tensor>{dx};
       });
   return y;
@@ -317,6 +289,17 @@ namespace {
 void activate_backward_rows(forward::Activation activation, const at::Tensor& gate,
                             const at::Tensor& up, at::Tensor d_product, at::Tensor d_gate,
                             at::Tensor d_up, at::Tensor product) {
+  if (gate.device().is_cpu()) {
+    kernel::activate_backward(activation,
+                              {.gate = gate.const_data_ptr<float>(),
+                               .up = up.defined() ? up.const_data_ptr<float>() : nullptr,
+                               .dp = d_product.const_data_ptr<float>(),
+                               .count = gate.numel(),
+                               .d_gate = d_gate.mutable_data_ptr<float>(),
+                               .d_up = d_up.defined() ? d_up.mutable_data_ptr<float>() : nullptr,
+                               .p = product.mutable_data_ptr<float>()});
+    return;
+  }
   const at::Tensor activated = activated_rows(activation, gate);
   if (up.defined()) {
     at::mul_out(product, activated, up);
@@ -344,13 +327,14 @@ at::Tensor activate(const PassContext& pass, forward::Activation activation, con
   if (!autograd::needed({gate, up})) return y;
   const auto backward = [pass, activation, gate = gate.detach(),
                          up = up.defined() ? up.detach() : at::Tensor()](const auto& grads) {
+    const at::Tensor d_product = grads[0].clone(at::MemoryFormat::Contiguous);  // is written to
     at::Tensor product = at::empty(gate.sizes(), gate.options());
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
     at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
     for_blocks(pass.pool, cut(gate.size(0), kRowsLeast, gate.device()), gate.device(),
                [&](const Block& block) {
                  activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
-                                        rows_of(grads[0], block).clone(), rows_of(d_gate, block),
+                                        rows_of(d_product, block), rows_of(d_gate, block),
                                         rows_if(d_up, block), rows_of(product, block));
                });
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
@@ -363,18 +347,20 @@ at::Tensor activate(const PassContext& pass, forward::Activation activation, con
 }
 
 at::Tensor activate_linear(const PassContext& pass, forward::Activation activation,
-                           const at::Tensor& gate, const at::Tensor& up, const Linear& down) {
+                           const at::Tensor& gate, const at::Tensor& up, const Linear& down,
+                           std::shared_ptr<const ColumnCut> in) {
+  const Spread spread{.in = std::move(in)};
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
-    y = forward::linear(pass, forward::activate(pass, activation, gate, up),
-                        forward::Linear{down.weight.value, down.bias.value});
+    y = linear_outputs(pass, forward::activate(pass, activation, gate, up), std::span(&down, 1),
+                       spread)
+            .front();
   }
   if (!autograd::needed({gate, up})) return y;
-  const auto backward = [pass, activation, gate = gate.detach(),
+  const auto backward = [pass, spread, activation, gate = gate.detach(),
                          up = up.defined() ? up.detach() : at::Tensor(), down](const auto& grads) {
-    const std::vector<at::Tensor> dys = contiguous(grads);
-    const Factors factors(pass, std::span(&down, 1), dys);
+    const LinearBackward back(pass, std::span(&down, 1), grads, spread);
     at::Tensor product =
         at::empty(gate.sizes(), gate.options());  // computed again rather than kept
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
@@ -382,10 +368,11 @@ at::Tensor activate_linear(const PassContext& pass, forward::Activation activati
     for_blocks(pass.pool, cut(gate.size(0), kRowsLeast, gate.device()), gate.device(),
                [&](const Block& block) {
                  activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
-                                        input_gradient(factors, block), rows_of(d_gate, block),
+                                        back.rows(block), rows_of(d_gate, block),
                                         rows_if(d_up, block), rows_of(product, block));
                });
-    add_weight_gradients(pass, product, std::span(&down, 1), dys, factors);
+    back.add_weight_gradients(spread.in ? pass.team->all_columns(product, *spread.in, "inputs")
+                                        : product);
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
   };
   if (up.defined())

@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/mm.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 #include "rl/model/autograd.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
+#include "rl/model/products.h"
+#include "rl/model/tensor_team.h"
 
 namespace rl::ops {
 namespace {
@@ -29,10 +30,12 @@ struct Chunk {
 struct Head {
   at::Tensor x;  // [N, I]
   Linear layer;
-  at::Tensor factor;  // the weight as it is multiplied
+  at::Tensor factor;  // the weight as it is multiplied; of a team the rank's rows
   std::vector<std::int32_t> targets;
   LmHeadOptions options;
   std::vector<Chunk> chunks;
+
+  std::int64_t vocabulary() const { return layer.cut ? layer.cut->total() : factor.size(0); }
 };
 
 // The gradients of a chunk's outputs; undefined where there is none.
@@ -43,8 +46,9 @@ struct OutputGradients {
 
 at::Tensor logits_of(const PassContext& pass, const Head& head, std::int64_t first,
                      std::int64_t rows) {
-  const at::Tensor logits = forward::linear(pass, head.x.narrow(0, first, rows),
-                                            forward::Linear{head.factor, head.layer.bias.value});
+  at::Tensor logits = forward::linear(pass, head.x.narrow(0, first, rows),
+                                      forward::Linear{head.factor, head.layer.bias.value});
+  if (head.layer.cut) logits = pass.team->all_columns(logits, *head.layer.cut, "logits");
   forward::softcap_(pass, logits, head.options.softcap);
   return logits;
 }
@@ -82,8 +86,10 @@ at::Tensor logit_rows(const at::Tensor& t, std::int64_t first, std::int64_t coun
   return t.defined() ? t.narrow(0, first, count) : t;
 }
 
+// `weight`: of the columns of x's gradient that dx has.
 void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chunk,
-                    at::Tensor logits, const OutputGradients& grads, const at::Tensor& dx) {
+                    const at::Tensor& weight, at::Tensor logits, const OutputGradients& grads,
+                    const at::Tensor& dx) {
   const at::Tensor targets =
       at::from_blob(const_cast<std::int32_t*>(head.targets.data() + chunk.first), {chunk.rows, 1},
                     at::TensorOptions().dtype(at::kInt))
@@ -103,12 +109,10 @@ void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chun
                            part(targets), head.options.temperature,
                            {part(grads.d_logprob), part(grads.d_entropy)});
         if (slope.defined()) d_logits.mul_(slope);
-        at::Tensor dx_rows = dx.narrow(0, chunk.first + block.first, block.count);
-        if (head.factor.scalar_type() == at::kFloat)
-          at::mm_out(dx_rows, d_logits, head.factor);
-        else
-          dx_rows.copy_(at::mm(d_logits.to(head.factor.scalar_type()), head.factor));
+        const at::Tensor dx_rows = dx.narrow(0, chunk.first + block.first, block.count);
+        multiply_into(dx_rows, d_logits.to(weight.scalar_type()), weight);
       });
+  if (head.layer.cut) logits = pass.team->own_columns(logits, *head.layer.cut);
   if (head.layer.bias.trained()) head.layer.bias.add_gradient_of_rows(logits);
   if (!head.layer.weight.trained()) return;
   const at::Tensor x = pass.as_factor(head.x.narrow(0, chunk.first, chunk.rows));
@@ -117,21 +121,27 @@ void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chun
   const std::vector<Block> columns =
       cut(head.layer.weight.value.size(0), kLogitRowsLeast, dx.device());
   for_blocks(pass.pool, columns, dx.device(), [&](const Block& block) {
-    add_product(head.layer.weight.grad.narrow(0, block.first, block.count),
-                d_logits.narrow(1, block.first, block.count).t(), x, first);
+    multiply_into(head.layer.weight.grad.narrow(0, block.first, block.count),
+                  d_logits.narrow(1, block.first, block.count).t(), x, !first);
   });
 }
 
 at::Tensor backward(const PassContext& pass, Head& head, const OutputGradients& grads) {
-  at::Tensor dx = at::empty(head.x.sizes(), head.x.options());
+  at::Tensor weight = head.factor;
+  ColumnCut columns;
+  if (head.layer.cut) {
+    columns = ColumnCut(head.x.size(1), 1, pass.team->size());
+    weight = pass.team->columns_of_rows(head.factor, *head.layer.cut, columns, "weights' columns");
+  }
+  const at::Tensor dx = at::empty({head.x.size(0), weight.size(1)}, head.x.options());
   for (Chunk& chunk : head.chunks) {
     at::Tensor logits = chunk.logits.defined() ? std::move(chunk.logits)
                                                : logits_of(pass, head, chunk.first, chunk.rows);
     const OutputGradients part{logit_rows(grads.d_logprob, chunk.first, chunk.rows),
                                logit_rows(grads.d_entropy, chunk.first, chunk.rows)};
-    backward_chunk(pass, head, chunk, std::move(logits), part, dx);
+    backward_chunk(pass, head, chunk, weight, std::move(logits), part, dx);
   }
-  return dx;
+  return head.layer.cut ? pass.team->all_columns(dx, columns, "gradient of the input") : dx;
 }
 
 }  // namespace
@@ -152,8 +162,7 @@ LmHeadOutputs lm_head_logprobs(const PassContext& pass, const at::Tensor& x, con
       options.with_squares ? at::empty({x.size(0)}, head->x.options()) : at::Tensor();
   {
     c10::AutoGradMode off(false);
-    const std::int64_t row_bytes =
-        layer.weight.value.size(0) * static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t row_bytes = head->vocabulary() * static_cast<std::int64_t>(sizeof(float));
     const std::int64_t kept_rows = options.kept_bytes_max / row_bytes;
     const std::int64_t chunk_rows = x.device().is_cpu()
                                         ? options.rows_max

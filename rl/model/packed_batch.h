@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "runtime/core/status.h"
@@ -32,6 +33,8 @@ struct PackedBatch {
   /// there are such tokens.
   void append(std::span<const std::int32_t> sequence, std::int64_t first_target,
               std::span<const std::uint8_t> mask);
+
+  auto fields() { return std::tie(ids, cu_seqlens, targets, share_beginnings, rope_lengths); }
 
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids.size()); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(cu_seqlens.size()) - 1; }

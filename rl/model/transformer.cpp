@@ -15,6 +15,8 @@
 #include "rl/model/graph.h"
 #include "rl/model/guarded.h"
 #include "rl/model/ops.h"
+#include "rl/model/tensor_cuts.h"
+#include "rl/model/tensor_team.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -82,23 +84,38 @@ Result<std::unique_ptr<Transformer>> Transformer::load(ModelConfig config,
 void Transformer::rebuild() {
   const auto found = gradients_.find(used_);
   GradientArena* gradients = found == gradients_.end() ? nullptr : found->second.get();
-  if (used_.empty())
-    graph_ = std::make_unique<Graph>(config_, parameters_, gradients, *pool_);
-  else
-    graph_ =
-        std::make_unique<Graph>(config_, parameters_, nullptr, *pool_,
-                                Graph::Adapter{adapters_.at(used_), gradients, &dropout_passes_});
+  const auto graph = [&](GradientArena* trained, const TensorTeam* team) {
+    if (used_.empty())
+      return std::make_unique<Graph>(config_, parameters_, trained, *pool_, std::nullopt, team);
+    return std::make_unique<Graph>(config_, parameters_, nullptr, *pool_,
+                                   Graph::Adapter{adapters_.at(used_), trained, &dropout_passes_},
+                                   team);
+  };
+  graph_ = graph(team_ == nullptr ? gradients : nullptr, nullptr);
+  if (team_ != nullptr) shared_graph_ = graph(gradients, team_);
+  tell_graphs();
+}
+
+Status Transformer::share_passes(const TensorTeam& team) {
+  if (Status status = check_tensor_ranks(config_, team.size()); !status.ok()) return status;
+  team_ = &team;
+  rebuild();
+  return {};
+}
+
+void Transformer::tell_graphs() {
   graph_->tell(listeners_);
+  if (shared_graph_) shared_graph_->tell(listeners_);
 }
 
 void Transformer::tell(LayerListener& listener) {
   listeners_.push_back(&listener);
-  graph_->tell(listeners_);
+  tell_graphs();
 }
 
 void Transformer::stop_telling(LayerListener& listener) {
   std::erase(listeners_, &listener);
-  graph_->tell(listeners_);
+  tell_graphs();
 }
 
 void Transformer::end_pass() const {
@@ -206,7 +223,7 @@ forward::RowsPtr Transformer::rows_of(const PackedBatch& batch) const {
 }
 
 at::Tensor Transformer::hidden_states(const forward::RowsPtr& rows, const PassOptions& how) const {
-  return graph_->hidden_states(
+  return passes().hidden_states(
       rows,
       [pass = PassContext{*pool_, how}, rows](std::int64_t, const forward::AttentionShape& shape,
                                               const at::Tensor& q, const at::Tensor& k,
@@ -255,7 +272,7 @@ at::Tensor Transformer::predicting_states(const at::Tensor& hidden, const forwar
                                           const PackedBatch& batch, const PassOptions& how) const {
   std::vector<std::int64_t> predicting;
   for (const std::int64_t target : batch.targets) predicting.push_back(rows.row(target - 1));
-  return graph_->last_norm(ops::select_rows(hidden, predicting), how);
+  return passes().last_norm(ops::select_rows(hidden, predicting), how);
 }
 
 TokenLogprobs Transformer::logprobs_of(const at::Tensor& states_NH, const PackedBatch& batch,
@@ -264,13 +281,13 @@ TokenLogprobs Transformer::logprobs_of(const at::Tensor& states_NH, const Packed
   std::vector<std::int32_t> targets;
   for (const std::int64_t target : batch.targets)
     targets.push_back(batch.ids[static_cast<std::size_t>(target)]);
-  ops::LmHeadOutputs out = graph_->logprobs(states_NH, targets,
-                                            {.temperature = options.temperature,
-                                             .with_entropy = options.with_entropy,
-                                             .with_squares = options.with_squares,
-                                             .rows_max = options.logit_rows_max,
-                                             .kept_bytes_max = options.kept_bytes_max},
-                                            how);
+  ops::LmHeadOutputs out = passes().logprobs(states_NH, targets,
+                                             {.temperature = options.temperature,
+                                              .with_entropy = options.with_entropy,
+                                              .with_squares = options.with_squares,
+                                              .rows_max = options.logit_rows_max,
+                                              .kept_bytes_max = options.kept_bytes_max},
+                                             how);
   return {std::move(out.logprob), std::move(out.entropy), std::move(out.squares)};
 }
 
@@ -298,9 +315,9 @@ Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptio
         last.push_back(rows->row(batch.cu_seqlens[i] - 1));
       read = ops::select_rows(hidden, last);
     }
-    const at::Tensor normed = graph_->last_norm(read, how);
+    const at::Tensor normed = passes().last_norm(read, how);
     for (const std::string& name : options.heads)
-      out.heads.push_back(graph_->head(*find_head(name), normed, how).to(at::kCPU));
+      out.heads.push_back(passes().head(*find_head(name), normed, how).to(at::kCPU));
     return out;
   });
 }
@@ -322,7 +339,7 @@ Result<at::Tensor> Transformer::head(const PackedBatch& batch, const std::string
 
 Result<at::Tensor> Transformer::state_logits(const at::Tensor& states,
                                              const PassOptions& how) const {
-  return guarded<at::Tensor>("logits", [&] { return graph_->trained_logits(states, how); });
+  return guarded<at::Tensor>("logits", [&] { return passes().trained_logits(states, how); });
 }
 
 Result<at::Tensor> Transformer::logits(const PackedBatch& batch, const PassOptions& how) const {
@@ -330,7 +347,8 @@ Result<at::Tensor> Transformer::logits(const PackedBatch& batch, const PassOptio
   if (config_.task != ModelTask::kCausalLm) return runtime::invalid_argument(kNoLogits);
   return guarded<at::Tensor>(kForward, [&] {
     const forward::RowsPtr rows = rows_of(batch);
-    return graph_->logits(graph_->last_norm(of_tokens(hidden_states(rows, how), *rows), how), how);
+    return passes().logits(passes().last_norm(of_tokens(hidden_states(rows, how), *rows), how),
+                           how);
   });
 }
 

@@ -29,6 +29,7 @@
 namespace rl {
 
 class Graph;
+class TensorTeam;
 
 /// How token_logprobs() computes.
 struct LogprobOptions {
@@ -129,6 +130,14 @@ class Transformer {
   /// The backward pass of a pass from which nothing is learned.
   runtime::Status idle_backward() const;
 
+  /// The ranks of a team make each of their passes together from now on: outputs(), backward() and
+  /// idle passes are called by all of them, with the same batch, and this model reads its own part
+  /// of the weights alone (TensorCuts::used()). Passes of graph() stay its own. kInvalidArgument:
+  /// see check_tensor_ranks(). Borrows the team.
+  runtime::Status share_passes(const TensorTeam& team);
+  /// nullptr: passes are the model's own.
+  const TensorTeam* team() const { return team_; }
+
   // -- Adapters: any number on one base, of which one is in use at a time
 
   /// kInvalidArgument: the name is taken or empty.
@@ -200,6 +209,8 @@ class Transformer {
 
  private:
   void rebuild();
+  void tell_graphs();
+  const Graph& passes() const { return shared_graph_ ? *shared_graph_ : *graph_; }
   runtime::Status check_adapter(const std::string& name) const;
   forward::RowsPtr rows_of(const PackedBatch& batch) const;
   // [rows, hidden] before the last norm
@@ -218,7 +229,9 @@ class Transformer {
   std::map<std::string, std::unique_ptr<GradientArena>>
       gradients_;  // by adapter; "": the model's own
   mutable DropoutPasses dropout_passes_;
-  std::unique_ptr<Graph> graph_;
+  const TensorTeam* team_ = nullptr;
+  std::unique_ptr<Graph> graph_;         // of the whole model; with a team without gradients
+  std::unique_ptr<Graph> shared_graph_;  // with a team, of the rank's part
   std::vector<LayerListener*> listeners_;
   std::map<std::string, LoraAdapter> adapters_;
   std::string used_;

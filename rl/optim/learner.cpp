@@ -14,7 +14,9 @@
 #include <utility>
 
 #include "rl/checkpoint/checkpoint.h"
+#include "rl/model/family.h"
 #include "rl/model/guarded.h"
+#include "rl/model/tensor_cuts.h"
 #include "rl/model/tensor_span.h"
 #include "rl/profile/recorder.h"
 #include "rl/weights/safetensors.h"
@@ -62,24 +64,39 @@ std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, boo
 }
 
 std::function<RangeSet(const ModelConfig&)> weights_needed(const LearnerOptions& options,
-                                                           const Communicator& communicator) {
-  if (options.zero != ZeroLevel::kWeights || communicator.size() == 1) return nullptr;
-  return [rank = static_cast<std::size_t>(communicator.rank()),
-          ranks = communicator.size()](const ModelConfig& config) {
+                                                           const TrainingRanks& group) {
+  if ((options.zero != ZeroLevel::kWeights && !group.team) || group.all->size() == 1)
+    return nullptr;
+  const bool keeps_used = options.zero != ZeroLevel::kWeights;
+  return [rank = group.all->rank(), ranks = group.all->size(), keeps_used,
+          position = group.team ? group.team->rank() : 0,
+          positions = group.team ? group.team->size() : 1](const ModelConfig& config) {
     const std::vector<ParameterSpec> specs = parameter_layout(config);
-    return homes_of(arena_units(config, specs), arena_elements(specs), ranks)[rank];
+    const RangeSet home = homes_of(arena_units(config, specs), arena_elements(specs),
+                                   ranks)[static_cast<std::size_t>(rank)];
+    if (!keeps_used) return home;
+    return home.united(TensorCuts(config, plan_of(config), positions).used(specs, position));
   };
 }
 
-Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator,
+Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
                  const LearnerOptions& options)
     : model_(std::move(model)),
-      communicator_(std::move(communicator)),
+      communicator_(std::move(ranks.all)),
+      team_links_(std::move(ranks.team)),
       ranks_(*communicator_),
       layer_pulse_(*communicator_),
       options_(options) {
   if (communicator_->size() == 1) options_.zero = ZeroLevel::kNone;
   CHECK(options_.zero <= ZeroLevel::kMoments || model_->parameters().arena().device().is_cpu());
+  if (team_links_) {
+    const int teams = communicator_->size() / team_links_->size();
+    CHECK(communicator_->rank() / teams == team_links_->rank());
+    CHECK(adapter() == nullptr);
+    team_.emplace(*team_links_);
+    CHECK(model_->share_passes(*team_).ok());
+    options_.zero = std::max(options_.zero, ZeroLevel::kGradients);
+  }
   model_->tell(layer_pulse_);
   model_->enable_gradients();
   shards_ = make_shards();
@@ -99,23 +116,35 @@ Learner::~Learner() { model_->stop_telling(layer_pulse_); }
 
 // Beside an adapter, which is small, only the weights that it stands beside are kept by units.
 std::unique_ptr<StepShards> Learner::make_shards() {
-  const bool of_adapter = adapter() != nullptr;
   const ZeroLevel level = options_.zero;
-  if (level == ZeroLevel::kWeights || (level == ZeroLevel::kGradients && !of_adapter)) {
-    const std::vector<ArenaUnit> units =
-        arena_units(model_->config(), model_->parameters().specs());
-    const std::vector<RangeSet> homes =
-        homes_of(units, model_->parameters().arena_size(), communicator_->size());
-    unit_weights_ = std::make_unique<UnitWeights>(
-        *communicator_, *model_, units, homes,
-        UnitWeightsOptions{.stays_whole = level == ZeroLevel::kGradients,
-                           .reshard_after_forward = options_.reshard_after_forward});
-    if (!of_adapter)
-      return std::make_unique<UnitShards>(*communicator_, *model_, *unit_weights_, units, homes);
-  }
+  const bool by_units =
+      level == ZeroLevel::kWeights || (level == ZeroLevel::kGradients && adapter() == nullptr);
+  std::unique_ptr<StepShards> shards = by_units ? make_unit_shards(level) : nullptr;
+  if (shards) return shards;
   return std::make_unique<OptimizerShards>(*communicator_,
                                            model_->trained_parameters().arena_size(),
                                            std::min(level, ZeroLevel::kMoments));
+}
+
+std::unique_ptr<StepShards> Learner::make_unit_shards(ZeroLevel level) {
+  const std::vector<ArenaUnit> units = arena_units(model_->config(), model_->parameters().specs());
+  const std::vector<RangeSet> homes =
+      homes_of(units, model_->parameters().arena_size(), communicator_->size());
+  UnitWeightsOptions weights{.stays = level == ZeroLevel::kGradients,
+                             .reshard_after_forward = options_.reshard_after_forward};
+  TeamParts teams;
+  if (team_) {
+    const std::span<const ParameterSpec> specs = model_->parameters().specs();
+    const TensorCuts cuts(model_->config(), plan_of(model_->config()), team_->size());
+    for (int position = 0; position < team_->size(); ++position)
+      teams.differentiated.push_back(cuts.differentiated(specs, position));
+    const int count = communicator_->size() / team_->size();
+    for (int rank = 0; rank < communicator_->size(); ++rank)
+      weights.used.push_back(cuts.used(specs, rank / count));
+  }
+  unit_weights_ = std::make_unique<UnitWeights>(*communicator_, *model_, units, homes, weights);
+  if (adapter() != nullptr) return nullptr;
+  return std::make_unique<UnitShards>(*communicator_, *model_, *unit_weights_, units, homes, teams);
 }
 
 Result<Learner::Gathered> Learner::gathered() {
@@ -350,7 +379,7 @@ Status Learner::read_weights(const std::filesystem::path& folder) {
     return {};
   }
   LoadOptions how;
-  if (weights_are_sharded()) how.only = unit_weights_->kept();
+  if (weights_are_sharded()) how.only = unit_weights_->needed();
   const Result<Parameters> parameters =
       Parameters::load(model_->config(), folder / kModelFolder, how);
   if (!parameters.ok()) return parameters.status();

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -13,7 +14,9 @@
 
 #include "rl/comm/communicator.h"
 #include "rl/comm/data_ranks.h"
+#include "rl/comm/training_ranks.h"
 #include "rl/model/offload.h"
+#include "rl/model/tensor_team.h"
 #include "rl/model/transformer.h"
 #include "rl/optim/layer_pulse.h"
 #include "rl/optim/learner_snapshot.h"
@@ -42,13 +45,14 @@ struct LearnerOptions {
   ZeroLevel zero = ZeroLevel::kNone;  // see OptimizerShards and UnitShards; not with kMuon, and on
                                       // another device than the CPU at most kMoments
   bool reshard_after_forward = true;  // at ZeroLevel::kWeights; see UnitWeightsOptions
+  std::int64_t tensor = 1;  // ranks that share each pass: who makes TrainingRanks reads it
   OffloadOptions offload;             // of a model on a device
 };
 
 /// What a rank's Learner needs of a model that is loaded for it, as TransformerOptions::part: its
-/// part, where weights are kept once; null: all.
+/// part, where weights are kept once, and what a team's rank keeps for its passes; null: all.
 std::function<RangeSet(const ModelConfig&)> weights_needed(const LearnerOptions& options,
-                                                           const Communicator& communicator);
+                                                           const TrainingRanks& ranks);
 
 /// What one optimizer step did.
 struct OptimizerReport {
@@ -72,9 +76,10 @@ std::vector<ArenaMatrix> hidden_matrices(std::span<const ParameterSpec> specs);
 class Learner {
  public:
   /// Enables the model's gradients; it keeps the adapter that it uses now. All ranks must begin
-  /// with equal weights, or the parts of them that weights_needed() names.
-  Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator,
-          const LearnerOptions& options);
+  /// with equal weights, or the parts of them that weights_needed() names. A team's ranks share
+  /// each of their passes (TensorTeam, Passes), and all ranks keep gradients and moments once; its
+  /// model is on the CPU, and uses no adapter.
+  Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks, const LearnerOptions& options);
 
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
@@ -87,7 +92,10 @@ class Learner {
   /// Where this rank stands, and the end of what it does with the others; see Communicator. From
   /// any thread.
   Pulse pulse() const { return communicator_->pulse(); }
-  void abort(const runtime::Status& why) const { communicator_->abort(why); }
+  void abort(const runtime::Status& why) const {
+    communicator_->abort(why);
+    if (team_links_) team_links_->abort(why);
+  }
 
   /// Passes of another model of this rank, frozen, are signs of its progress as well; that model
   /// makes none once this has gone.
@@ -113,8 +121,8 @@ class Learner {
   /// Where weights are sharded, brings all of them together, for what reads them otherwise than by
   /// passes that all ranks make: generating, above all. Collective. Errors: those of Communicator.
   runtime::Result<Gathered> gathered();
-  /// Whether the ranks keep the weights once.
-  bool weights_are_sharded() const { return options_.zero == ZeroLevel::kWeights && unit_weights_; }
+  /// Whether no rank keeps all weights.
+  bool weights_are_sharded() const { return unit_weights_ && !unit_weights_->keeps_all(); }
 
   /// While it lives the model may be used: without it its weights, and without `with_gradients` its
   /// gradients, may have left their device (LearnerOptions::offload).
@@ -190,6 +198,7 @@ class Learner {
   const at::Tensor& weights() const;
   LearnerState state() const;
   std::unique_ptr<StepShards> make_shards();
+  std::unique_ptr<StepShards> make_unit_shards(ZeroLevel level);
   void forget_collected();
   void begin_step();
   std::span<float> host_gradients();
@@ -201,6 +210,8 @@ class Learner {
 
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<Communicator> team_links_;  // null: no team
+  std::optional<TensorTeam> team_;
   CommunicatorRanks ranks_;
   LayerPulse layer_pulse_;
   LearnerOptions options_;

@@ -18,8 +18,11 @@ std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, std::int64_t el
 }
 
 UnitShards::UnitShards(Communicator& communicator, Transformer& model, UnitWeights& weights,
-                       std::span<const ArenaUnit> units, std::span<const RangeSet> homes)
-    : communicator_(communicator), weights_(weights), sums_(communicator, model, units, homes) {
+                       std::span<const ArenaUnit> units, std::span<const RangeSet> homes,
+                       const TeamParts& teams)
+    : communicator_(communicator),
+      weights_(weights),
+      sums_(communicator, model, units, homes, teams) {
   for (const RangeSet& home : homes) homes_.emplace_back(home);
 }
 

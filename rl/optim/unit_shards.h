@@ -23,7 +23,8 @@ std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, std::int64_t el
 class UnitShards final : public StepShards {
  public:
   UnitShards(Communicator& communicator, Transformer& model, UnitWeights& weights,
-             std::span<const ArenaUnit> units, std::span<const RangeSet> homes);
+             std::span<const ArenaUnit> units, std::span<const RangeSet> homes,
+             const TeamParts& teams = {});
 
   bool is_sharded() const override { return true; }
   const PackedRanges& home() const override;

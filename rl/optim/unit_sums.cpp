@@ -13,28 +13,53 @@
 namespace rl {
 
 UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,
-                   std::span<const RangeSet> homes)
+                   std::span<const RangeSet> homes, const TeamParts& teams)
     : communicator_(communicator),
       model_(model),
+      teams_(teams),
       packed_(homes[static_cast<std::size_t>(communicator.rank())]),
       arena_(elements_of(model.gradient_arena().memory().arena())),
       sum_(static_cast<std::size_t>(packed_.elements())),
       pages_(arena_) {
-  const auto rank = static_cast<std::size_t>(communicator.rank());
   for (const ArenaUnit& place : units) {
     Unit& unit = units_.emplace_back(Unit{place, {}, false});
-    for (const ArenaRange& range : place.own.ranges()) {
-      for (HomeSlices& slices : slices_of(range, homes)) {
-        const std::span<float> mine = part_of(std::span(sum_), packed_.packed(slices[rank]));
-        Part& part = unit.parts.emplace_back(Part{std::move(slices), {}});
-        part.rounds.kept = true;
-        part.rounds.place = mine;
-      }
+    RangeSet left = place.own;  // with the gaps, which are the first ranks'
+    for (int position = 1; position < teams_.positions(); ++position) {
+      const RangeSet part =
+          place.own.intersected(teams_.differentiated[static_cast<std::size_t>(position)]);
+      left = left.without(part);
+      for (const ArenaRange& range : part.ranges()) add_part(unit, range, position, homes);
     }
+    for (const ArenaRange& range : left.ranges()) add_part(unit, range, 0, homes);
   }
   model_.gradient_arena().drop();
   pages_.give_back({{0, std::ssize(arena_)}});
   model_.tell(*this);
+}
+
+void UnitSums::add_part(Unit& unit, const ArenaRange& range, int position,
+                        std::span<const RangeSet> homes) {
+  const auto rank = static_cast<std::size_t>(communicator_.rank());
+  for (HomeSlices& slices : slices_of(range, homes)) {
+    const std::span<float> mine = part_of(std::span(sum_), packed_.packed(slices[rank]));
+    Part& part = unit.parts.emplace_back(Part{std::move(slices), {}, position});
+    part.rounds.kept = true;
+    part.rounds.place = mine;
+  }
+}
+
+// Of each team whose leaf is added, the rank that has these elements' gradient.
+std::vector<std::uint8_t> UnitSums::adds_of(int position) const {
+  if (teams_.positions() == 1) return adds_;
+  const std::size_t teams = adds_.size() / static_cast<std::size_t>(teams_.positions());
+  std::vector<std::uint8_t> adds(adds_.size(), 0);
+  for (std::size_t rank = 0; rank < adds_.size(); ++rank) {
+    if (adds_[rank] == 0) continue;
+    std::uint8_t& one = adds[static_cast<std::size_t>(position) * teams + rank % teams];
+    CHECK(one == 0);
+    one = 1;
+  }
+  return adds;
 }
 
 UnitSums::~UnitSums() { model_.stop_telling(*this); }
@@ -87,7 +112,8 @@ void UnitSums::sum(Unit& unit) {
   open(unit);
   for (const ArenaRange& range : unit.place.own.ranges()) gradients.settle(range);
   for (Part& part : unit.parts) {
-    throw_unless_ok(communicator_.reduce_round(arena_, part.rounds, adds_, last_round_, part.slices,
+    throw_unless_ok(communicator_.reduce_round(arena_, part.rounds, adds_of(part.position),
+                                               last_round_, part.slices,
                                                "gradients of " + unit.place.name));
   }
   for (const ArenaRange& range : unit.place.own.ranges()) gradients.drop(range);

@@ -16,19 +16,31 @@
 
 namespace rl {
 
+/// Ranks that make their passes together, in teams (TensorTeam) of as many ranks each: the rank at
+/// position p of team d is p * teams + d.
+struct TeamParts {
+  /// By position in a team: what a rank there computes the gradient of. Empty: teams of one rank.
+  std::vector<RangeSet> differentiated = {};
+
+  int positions() const {
+    return differentiated.empty() ? 1 : static_cast<int>(differentiated.size());
+  }
+};
+
 /// ZeRO-2 (Rajbhandari et al. 2020, arXiv:1910.02054): each rank keeps the sum of its homes alone,
 /// packed; what its passes add up has memory only until the unit is through the last one of them.
 /// All ranks make the same passes, idle ones where they have no rows. What fails in a pass ends it,
 /// with the errors of Communicator. Borrows everything; the gradients are on the CPU.
 class UnitSums final : public LayerListener {
  public:
+  /// `teams`: see TeamParts; without, each rank computes all of a leaf's gradient.
   UnitSums(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,
-           std::span<const RangeSet> homes);
+           std::span<const RangeSet> homes, const TeamParts& teams = {});
   ~UnitSums() override;
 
   /// The next pass is the last one of this round's leaf: its backward pass adds up the leaf with
   /// those of the ranks that have a 1 in `adds`, behind the rounds before. Another call of a step
-  /// is another round.
+  /// is another round. Of a team one rank at most has a 1: the one whose leaf its passes were of.
   void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round);
 
   /// Whether all rounds of the step are added up.
@@ -46,6 +58,7 @@ class UnitSums final : public LayerListener {
   struct Part {
     HomeSlices slices;
     SumRounds<float> rounds;
+    int position = 0;  // of the rank of each team that computes their gradient
   };
   struct Unit {
     ArenaUnit place;
@@ -53,12 +66,15 @@ class UnitSums final : public LayerListener {
     bool there = false;  // it has memory
   };
 
+  void add_part(Unit& unit, const ArenaRange& range, int position, std::span<const RangeSet> homes);
+  std::vector<std::uint8_t> adds_of(int position) const;
   void open(Unit& unit);
   void sum_down_to(int unit);
   void sum(Unit& unit);
 
   Communicator& communicator_;
   Transformer& model_;
+  const TeamParts teams_;
   const PackedRanges packed_;
   std::span<float> arena_;
   std::vector<float> sum_;

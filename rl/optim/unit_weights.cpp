@@ -32,8 +32,20 @@ UnitWeights::UnitWeights(Communicator& communicator, Transformer& model,
       arena_(elements_of(model.parameters().arena())),
       pages_(arena_),
       there_(units_.size(), 0) {
-  if (!options_.stays_whole) keep_from(arena_);
+  if (!keeps_all()) keep_from(arena_);
+  if (options_.stays && !keeps_all()) pages_.take(used_by(communicator.rank()));
   model_.tell(*this);
+}
+
+RangeSet UnitWeights::used_by(int rank) const {
+  return options_.used.empty() ? all_of(arena_) : options_.used[static_cast<std::size_t>(rank)];
+}
+
+// In passes its part; where somebody asked for all of them, all.
+RangeSet UnitWeights::read_by(int rank, int unit) const {
+  const ArenaUnit& place = units_[static_cast<std::size_t>(unit)];
+  if (whole_ > 0) return place.own;
+  return options_.used.empty() ? place.read : place.read.intersected(used_by(rank));
 }
 
 UnitWeights::~UnitWeights() { model_.stop_telling(*this); }
@@ -52,11 +64,19 @@ void UnitWeights::keep_from(std::span<const float> arena) {
   for (const ArenaRange& range : kept().ranges())
     std::ranges::copy(part_of(arena, range),
                       part_of(std::span(home_), packed_.packed(range)).begin());
+  if (arena.data() == arena_.data() || !options_.stays) return;
+  const RangeSet used = used_by(communicator_.rank());
+  for (const ArenaRange& range : used.ranges())
+    std::ranges::copy(part_of(arena, range), part_of(arena_, range).begin());
+}
+
+RangeSet UnitWeights::needed() const {
+  return options_.stays ? kept().united(used_by(communicator_.rank())) : kept();
 }
 
 Status UnitWeights::gather() {
   open();
-  return whole_ == 1 ? spread() : Status();
+  return whole_ == 1 && !keeps_all() ? spread() : Status();
 }
 
 // Unit by unit, each of which is a sign of progress.
@@ -66,12 +86,12 @@ Status UnitWeights::spread() {
     begin(unit);
     if (const Status there = communicator_.finish(transfer_); !there.ok()) return there;
   }
-  if (options_.stays_whole) home_ = {};
+  if (keeps_all()) home_ = {};
   return {};
 }
 
 void UnitWeights::scatter() {
-  CHECK(!is_scattered());
+  CHECK(whole_ > 0);
   if (--whole_ > 0) return;
   pages_.give_back(all_of(arena_));
   pages_.reset_most();
@@ -110,7 +130,7 @@ void UnitWeights::after_pass() {
 void UnitWeights::fetch(int unit) {
   if (coming_ == unit || there_[static_cast<std::size_t>(unit)] != 0) return;
   if (coming_ != kNone) bring(coming_);  // another pass has begun than this one
-  pages_.take(units_[static_cast<std::size_t>(unit)].read);
+  pages_.take(read_by(communicator_.rank(), unit));
   there_[static_cast<std::size_t>(unit)] = 1;
   coming_ = unit;
   begin(unit);
@@ -135,26 +155,31 @@ void UnitWeights::let_go_of_what_follows(int unit) {
 
 void UnitWeights::drop(int unit) {
   if (there_[static_cast<std::size_t>(unit)] == 0) return;
-  pages_.give_back(units_[static_cast<std::size_t>(unit)].read);
+  pages_.give_back(read_by(communicator_.rank(), unit));
   there_[static_cast<std::size_t>(unit)] = 0;
 }
 
 void UnitWeights::begin(int unit) {
-  const RangeSet& wanted = units_[static_cast<std::size_t>(unit)].read;
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
-  for (int rank = 0; rank < communicator_.size(); ++rank) {
-    const RangeSet part = homes_[static_cast<std::size_t>(rank)].intersected(wanted);
-    for (const ArenaRange& range : part.ranges()) {
-      if (rank != communicator_.rank()) {
-        received.push_back({rank, std::as_writable_bytes(part_of(arena_, range))});
-        continue;
+  const int rank = communicator_.rank();
+  for (int reader = 0; reader < communicator_.size(); ++reader) {
+    const RangeSet wanted = read_by(reader, unit);
+    for (int keeper = 0; keeper < communicator_.size(); ++keeper) {
+      if (reader != rank && keeper != rank) continue;
+      const RangeSet part = homes_[static_cast<std::size_t>(keeper)].intersected(wanted);
+      for (const ArenaRange& range : part.ranges()) {
+        if (keeper != rank) {
+          received.push_back({keeper, std::as_writable_bytes(part_of(arena_, range))});
+          continue;
+        }
+        const std::span<const float> mine =
+            part_of(std::span<const float>(home_), packed_.packed(range));
+        if (reader == rank)
+          std::ranges::copy(mine, part_of(arena_, range).begin());
+        else
+          sent.push_back({reader, std::as_bytes(mine)});
       }
-      const std::span<const float> mine =
-          part_of(std::span<const float>(home_), packed_.packed(range));
-      std::ranges::copy(mine, part_of(arena_, range).begin());
-      for (int peer = 0; peer < communicator_.size(); ++peer)
-        if (peer != rank) sent.push_back({peer, std::as_bytes(mine)});
     }
   }
   transfer_ = communicator_.begin_exchange(

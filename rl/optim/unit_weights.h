@@ -16,7 +16,10 @@
 namespace rl {
 
 struct UnitWeightsOptions {
-  bool stays_whole = false;  // only the homes' values are asked for: ZeRO-2
+  /// What each rank's passes read, by rank; empty: all of the arena.
+  std::vector<RangeSet> used = {};
+  /// What the rank's passes read stays, and only the homes' values are asked for: ZeRO-2.
+  bool stays = false;
   /// The layers' weights are given back when the forward pass is through them, and gathered again
   /// in the backward pass; else they stay until that is through them.
   bool reshard_after_forward = true;
@@ -36,10 +39,10 @@ class UnitWeights final : public LayerListener {
   ~UnitWeights() override;
 
   /// The rank's part, packed in the order of the arena: what an optimizer works on; then spread()
-  /// is called. Where the arena stays whole, a copy that lasts until then.
+  /// is called. Where all of the arena stays, a copy that lasts until then.
   std::span<float> home();
 
-  /// Where the arena is whole, all of it becomes what the homes are. Collective.
+  /// What of the arena is there between passes becomes what the homes are. Collective.
   runtime::Status spread();
 
   /// Brings all of the arena together on every rank, for what reads it otherwise than by training
@@ -47,13 +50,18 @@ class UnitWeights final : public LayerListener {
   runtime::Status gather();
   void scatter();
 
+  /// Whether all of the arena stays: an optimizer's steps apart it is as of one rank.
+  bool keeps_all() const { return options_.stays && options_.used.empty(); }
+
   /// What the home is of.
   const RangeSet& kept() const { return packed_.set(); }
-  /// The home becomes what an arena like this one has there.
+  /// What of an arena like this one keep_from() reads.
+  RangeSet needed() const;
+  /// The home, and what stays of the arena, become what an arena like this one has there.
   void keep_from(std::span<const float> arena);
 
-  /// Whether the arena has no memory but in passes.
-  bool is_scattered() const { return whole_ == 0; }
+  /// Whether weights that passes read have no memory but in these.
+  bool is_scattered() const { return whole_ == 0 && !options_.stays; }
 
   /// Elements of the arena that had memory at most, since the last call or scatter().
   std::int64_t most_there();
@@ -65,6 +73,8 @@ class UnitWeights final : public LayerListener {
  private:
   static constexpr int kNone = -1;
 
+  RangeSet used_by(int rank) const;
+  RangeSet read_by(int rank, int unit) const;
   void open();
   void fetch(int unit);
   void bring(int unit);

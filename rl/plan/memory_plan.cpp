@@ -5,9 +5,11 @@
 
 #include "rl/comm/communicator.h"
 #include "rl/model/arena_units.h"
+#include "rl/model/family.h"
 #include "rl/model/ops.h"
 #include "rl/model/padded_attention.h"
 #include "rl/model/parameters.h"
+#include "rl/model/tensor_cuts.h"
 #include "rl/model/transformer.h"
 #include "rl/rollout/engine_options.h"
 
@@ -67,8 +69,10 @@ struct Sharding {
   bool weights = false;  // those of the model, beside an adapter as well
 };
 
+// Workers that share passes keep gradients once.
 Sharding sharding_of(const MemoryOptions& options) {
-  const ZeroLevel level = options.workers > 1 ? options.zero : ZeroLevel::kNone;
+  ZeroLevel level = options.workers > 1 ? options.zero : ZeroLevel::kNone;
+  if (options.tensor > 1) level = std::max(level, ZeroLevel::kGradients);
   return {.moments = level >= ZeroLevel::kMoments,
           .gradients = level >= ZeroLevel::kGradients && options.trained_elements < 0,
           .weights = level == ZeroLevel::kWeights};
@@ -77,6 +81,27 @@ Sharding sharding_of(const MemoryOptions& options) {
 // What a worker keeps of so many bytes that are kept once.
 std::int64_t share_of(std::int64_t bytes, const MemoryOptions& options) {
   return (bytes + options.workers - 1) / options.workers;
+}
+
+// The units as a worker's passes read them and give them gradients; where several share a pass, the
+// first one's, which has the most.
+std::vector<ArenaUnit> units_of(const ModelConfig& config, const MemoryOptions& options) {
+  const std::vector<ParameterSpec> specs = parameter_layout(config);
+  std::vector<ArenaUnit> units = arena_units(config, specs);
+  if (options.tensor == 1) return units;
+  const RangeSet used =
+      TensorCuts(config, plan_of(config), static_cast<int>(options.tensor)).used(specs, 0);
+  for (ArenaUnit& unit : units) {
+    unit.own = unit.own.intersected(used);
+    unit.read = unit.read.intersected(used);
+  }
+  return units;
+}
+
+std::int64_t used_elements(std::span<const ArenaUnit> units) {
+  std::int64_t sum = 0;
+  for (const ArenaUnit& unit : units) sum += unit.own.elements();
+  return sum;
 }
 
 // The gradients that are there at a time, where a pass adds up and drops unit after unit (see
@@ -104,22 +129,26 @@ void add_units(std::vector<MemoryPart>& parts, const ModelConfig& config,
                const MemoryOptions& options) {
   const Sharding sharded = sharding_of(options);
   if (!sharded.gradients && !sharded.weights) return;
-  const std::vector<ArenaUnit> units = arena_units(config, parameter_layout(config));
+  const std::vector<ArenaUnit> units = units_of(config, options);
+  const std::int64_t used = used_elements(units);
   if (sharded.gradients) {
     std::int64_t largest = 0;
     for (const ArenaUnit& unit : units) largest = std::max(largest, unit.own.elements());
     const std::int64_t leaf =
-        kElement * (options.one_pass_leaves ? gradients_in_pass(units) : weight_elements(config));
+        kElement * (options.one_pass_leaves ? gradients_in_pass(units) : used);
     // Or, when they have gone, the copy of its weights that the optimizer works on.
     parts.push_back(
         {kLeafGradients, std::max(leaf, share_of(kElement * weight_elements(config), options))});
     const auto bucket = static_cast<std::int64_t>(Communicator::Options().bucket_bytes);
     parts.push_back({kSumBuckets, std::min(kBuckets * bucket, kElement * largest)});
   }
-  if (!sharded.weights) return;
-  parts.push_back({kUnits, kElement * (options.reshard_after_forward ? weights_in_pass(units)
-                                                                     : weight_elements(config))});
-  if (options.sequences > 0) parts.push_back({kGatheredPart, kElement * weight_elements(config)});
+  if (sharded.weights) {
+    parts.push_back(
+        {kUnits, kElement * (options.reshard_after_forward ? weights_in_pass(units) : used)});
+  }
+  const bool is_part = sharded.weights || options.tensor > 1;
+  if (is_part && options.sequences > 0)
+    parts.push_back({kGatheredPart, kElement * weight_elements(config)});
 }
 
 std::string short_number(double value) {
@@ -172,7 +201,7 @@ std::vector<MemoryPart> checkpoint_memory(const ModelConfig& config, const Memor
                                           bool copies) {
   const Sharding sharded = sharding_of(options);
   std::int64_t times = copies ? 3 : sharded.moments ? 2 : 0;  // collected moments are the copy
-  if (sharded.gradients && sharded.weights) ++times;          // collected, and then copied
+  if (sharded.gradients && (sharded.weights || options.tensor > 1)) ++times;  // collected, copied
   if (times == 0) return {};
   return {{kCheckpointPart, times * trained_elements(config, options) * kElement}};
 }
@@ -202,6 +231,9 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   const std::int64_t trained = trained_elements(config, options) * kElement;
   const Sharding sharded = sharding_of(options);
   std::int64_t held = sharded.weights ? share_of(weights, options) : weights;
+  // What passes read, and the part that the optimizer works on.
+  if (!sharded.weights && options.tensor > 1)
+    held = kElement * used_elements(units_of(config, options)) + share_of(weights, options);
   if (options.trained_elements >= 0) held += trained;
   std::vector<MemoryPart> parts = {{"weights", held}};
   if (sharded.gradients)
@@ -212,7 +244,11 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   if (!sharded.gradients && options.gradient_leaves > options.workers)
     parts.push_back({"sum of leaves", share_of(trained, options)});
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
-  const std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
+  std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
+  if (options.tensor > 1) {  // the inputs of both norms are whole
+    const std::int64_t inputs = config.layers * 2 * config.hidden_size * kElement;
+    kept = inputs + (kept - inputs + options.tensor - 1) / options.tensor;
+  }
   // What enters each layer, and the inside of the one that backward is at.
   const std::int64_t token =
       options.recompute_layers

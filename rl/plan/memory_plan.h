@@ -41,6 +41,7 @@ struct MemoryOptions {
   std::int64_t positions = 0;          // of a sequence
   std::int64_t workers = 1;            // that train together
   ZeroLevel zero = ZeroLevel::kNone;   // what they keep once; of one worker nothing
+  std::int64_t tensor = 1;             // of them those that share each pass
   bool reshard_after_forward = true;   // see UnitWeightsOptions
   std::int64_t gradient_leaves = 0;    // see GradientRound; 0: one a worker
   bool one_pass_leaves = false;        // a leaf is never more than one pass

@@ -9,6 +9,7 @@
 #include "rl/config/stage_keys.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
+#include "rl/worker/tensor_ranks.h"
 #include "rl/worker/zero_level.h"
 
 namespace rl {
@@ -41,6 +42,7 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
                        .positions = longest,
                        .workers = setup.workers,
                        .zero = options.learner.zero,
+                       .tensor = options.learner.tensor,
                        .gradient_leaves = options.gradient_leaves,
                        .one_pass_leaves = leaf_rows * longest <= limit,
                        .recompute_layers = options.recompute_layers,
@@ -73,6 +75,10 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
 
 Status judge_stage_fit(const StageSetup& setup, const DataStage& stage, const FitsNodes& fits,
                        std::optional<std::string>& note) {
+  if (const Result<ModelConfig> model = ModelConfig::load(setup.model); model.ok()) {
+    const Status shared = check_tensor_ranks(setup.config, kStageRole, *model, setup.workers);
+    if (!shared.ok()) return shared;
+  }
   // What cannot be counted is found wrong by the workers, if it is.
   const Result<RoleMemory> most = stage_memory(setup, stage);
   if (!most.ok()) return {};

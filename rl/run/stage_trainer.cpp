@@ -12,6 +12,7 @@
 #include "rl/run/memory_fit.h"
 #include "rl/run/stage_memory.h"
 #include "rl/weights/atomic_file.h"
+#include "rl/worker/tensor_ranks.h"
 #include "rl/worker/toy_model.h"
 #include "runtime/core/log.h"
 
@@ -142,6 +143,9 @@ Status StageTrainer::start_workers(const SlotOptions& slot_options) {
   };
   const ZeroChoice zero = settle_stage_zero(setup_, *stage_, slot_options, fits_nodes);
   if (zero.shards()) LOG(info, "{}", zero.text());
+  if (const std::string teams = teams_text(setup_.config, kStageRole, setup_.workers);
+      !teams.empty())
+    LOG(info, "{}", teams);
   std::optional<std::string> tight;
   const Status fits = judge_stage_fit(setup_, *stage_, fits_nodes, tight);
   if (!fits.ok()) return fits;

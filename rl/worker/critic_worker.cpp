@@ -18,15 +18,15 @@ using runtime::Result;
 using runtime::Status;
 
 CriticWorker::CriticWorker(const CriticOptions& options, std::unique_ptr<Transformer> model,
-                           std::unique_ptr<Communicator> communicator)
+                           TrainingRanks ranks)
     : options_(options),
-      learner_(std::move(model), std::move(communicator), options.learner),
+      learner_(std::move(model), std::move(ranks), options.learner),
       head_(learner_.model().config().output_heads.front().name),
       peak_flops_(
           measured_peak_flops(learner_.model().parameters().arena().device(), options.bf16)) {}
 
-Result<std::unique_ptr<CriticWorker>> CriticWorker::create(
-    const CriticOptions& options, std::unique_ptr<Communicator> communicator) {
+Result<std::unique_ptr<CriticWorker>> CriticWorker::create(const CriticOptions& options,
+                                                           TrainingRanks ranks) {
   at::set_num_threads(options.threads);  // backward's matrix products
   Result<ModelConfig> config = ModelConfig::load(options.model);
   if (!config.ok()) return config.status();
@@ -39,7 +39,7 @@ Result<std::unique_ptr<CriticWorker>> CriticWorker::create(
       with_task(std::move(*config), ModelTask::kTokenClassification), options.model, options.seed,
       {.threads = options.threads,
        .device = options.device,
-       .part = weights_needed(options.learner, *communicator)});
+       .part = weights_needed(options.learner, ranks)});
   if (!model.ok()) return model.status();
   CriticOptions fitted = options;
   if (const auto room = device_room((*model)->parameters().arena().device());
@@ -50,7 +50,7 @@ Result<std::unique_ptr<CriticWorker>> CriticWorker::create(
         fitted.micro_batch.tokens_max, room->free / 2);
   return guarded<std::unique_ptr<CriticWorker>>("the critic's gradients and optimizer", [&] {
     return std::unique_ptr<CriticWorker>(
-        new CriticWorker(fitted, std::move(*model), std::move(communicator)));
+        new CriticWorker(fitted, std::move(*model), std::move(ranks)));
   });
 }
 

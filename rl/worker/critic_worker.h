@@ -24,8 +24,8 @@ class CriticWorker {
  public:
   /// Loads the model, its output layer replaced by a head that begins at random unless the folder
   /// has one. Errors: those of Transformer::load.
-  static runtime::Result<std::unique_ptr<CriticWorker>> create(
-      const CriticOptions& options, std::unique_ptr<Communicator> communicator);
+  static runtime::Result<std::unique_ptr<CriticWorker>> create(const CriticOptions& options,
+                                                               TrainingRanks ranks);
 
   /// Values under the present weights, and what follows from them. Errors: those of response_values
   /// and estimate_tokens.
@@ -61,7 +61,7 @@ class CriticWorker {
 
  private:
   CriticWorker(const CriticOptions& options, std::unique_ptr<Transformer> model,
-               std::unique_ptr<Communicator> communicator);
+               TrainingRanks ranks);
 
   CriticOptions options_;
   Learner learner_;

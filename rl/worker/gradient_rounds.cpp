@@ -11,25 +11,38 @@ using runtime::Status;
 
 namespace {
 
-using Learn = std::function<Status(std::span<const MicroBatch>)>;
+// Those ranks whose turn it is: one of each team.
+std::vector<std::uint8_t> adds_in_turn(std::span<const std::uint8_t> adds, int turn, int turns) {
+  const std::size_t teams = adds.size() / static_cast<std::size_t>(turns);
+  std::vector<std::uint8_t> in_turn(adds.size(), 0);
+  for (std::size_t rank = 0; rank < adds.size(); ++rank)
+    if (rank / teams == static_cast<std::size_t>(turn)) in_turn[rank] = adds[rank];
+  return in_turn;
+}
 
 // The passes of a leaf, of which the last one may have to know that it is.
 Status learn_leaf(Learner& learner, std::span<const MicroBatch> passes,
-                  std::span<const std::uint8_t> adds, bool last_round, const Learn& learn) {
-  if (!learner.sums_in_passes()) return learn(passes);
-  if (passes.size() > 1) {
-    const Status learned = learn(passes.first(passes.size() - 1));
+                  std::span<const std::uint8_t> adds, bool last_round, const LearnTurn& learn) {
+  if (!learner.sums_in_passes()) return learn(passes, 0);
+  const TensorTeam* team = learner.model().team();
+  const int turns = team == nullptr ? 1 : team->size();
+  for (int turn = 0; turn < turns; ++turn) {
+    if (passes.size() > 1) {
+      const Status learned = learn(passes.first(passes.size() - 1), turn);
+      if (!learned.ok()) return learned;
+    }
+    learner.expect_last_pass(adds_in_turn(adds, turn, turns), last_round && turn + 1 == turns);
+    const Status learned = passes.empty() ? learner.model().idle_pass(/*with_backward=*/true)
+                                          : learn(passes.last(1), turn);
     if (!learned.ok()) return learned;
   }
-  learner.expect_last_pass(adds, last_round);
-  return passes.empty() ? learner.model().idle_pass(/*with_backward=*/true) : learn(passes.last(1));
+  return {};
 }
 
 }  // namespace
 
 Status learn_in_rounds(Learner& learner, std::span<const MicroBatch> micro_batches,
-                       std::span<const GradientRound> rounds,
-                       const std::function<Status(std::span<const MicroBatch>)>& learn) {
+                       std::span<const GradientRound> rounds, const LearnTurn& learn) {
   if (rounds.empty()) {
     const std::vector<std::uint8_t> all(static_cast<std::size_t>(learner.ranks().size()), 1);
     return learn_leaf(learner, micro_batches, all, /*last_round=*/true, learn);

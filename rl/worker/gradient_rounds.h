@@ -10,12 +10,15 @@
 
 namespace rl {
 
+/// Some of a worker's micro-batches, of which a team's ranks make the passes together: those of the
+/// rank at that position, while the others bring in as many of their own that wait for their turn.
+using LearnTurn =
+    std::function<runtime::Status(std::span<const MicroBatch> micro_batches, int turn)>;
+
 /// Calls `learn` with the micro-batches of each round, and adds the rounds up; without rounds once,
-/// with all. Errors: those of `learn` and of Learner::add_round; kInvalidArgument: rounds that are
-/// not of these micro-batches.
-runtime::Status learn_in_rounds(
-    Learner& learner, std::span<const MicroBatch> micro_batches,
-    std::span<const GradientRound> rounds,
-    const std::function<runtime::Status(std::span<const MicroBatch>)>& learn);
+/// with all. Where ranks share passes it does so for each of a team in turn. Errors: those of
+/// `learn` and of Learner::add_round; kInvalidArgument: rounds that are not of these micro-batches.
+runtime::Status learn_in_rounds(Learner& learner, std::span<const MicroBatch> micro_batches,
+                                std::span<const GradientRound> rounds, const LearnTurn& learn);
 
 }  // namespace rl

@@ -4,6 +4,8 @@
 #include <c10/core/GradMode.h>
 
 #include "rl/model/guarded.h"
+#include "rl/model/tensor_team.h"
+#include "rl/worker/shared_pass.h"
 
 namespace rl {
 namespace {
@@ -19,41 +21,55 @@ bool is_idle(const PackedBatch& packed, const OutputOptions& wanted) {
 }  // namespace
 
 Status Passes::learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
-                     const Loss& loss, Metrics& metrics) const {
-  return run(micro_batches, input,
+                     const Loss& loss, Metrics& metrics, int turn) const {
+  const SharedPass shared(model_, turn);
+  return run(micro_batches, input, turn,
              [&](const Outputs& outputs, const MicroBatch& rows, const PackedBatch& packed) {
-               const Result<at::Tensor> part = loss(outputs, rows, packed, metrics);
-               if (!part.ok()) return part.status();
-               return part->defined() ? backward(*part) : model_.idle_backward();
+               return shared.backward(
+                   outputs, [&](const Outputs& own) { return loss(own, rows, packed, metrics); });
              });
 }
 
 Status Passes::score(std::span<const MicroBatch> micro_batches, const PassInput& input,
                      const Take& take) const {
   const at::NoGradGuard no_graph;
-  return run(micro_batches, input, take);
-}
-
-Status Passes::run(std::span<const MicroBatch> micro_batches, const PassInput& input,
-                   const Take& take) const {
-  for (const MicroBatch& rows : micro_batches) {
-    const PackedBatch packed = rows.idle() ? PackedBatch() : input.pack(rows);
-    if (is_idle(packed, input.wanted)) {
-      const Status ended = model_.idle_pass(c10::GradMode::is_enabled());
-      if (!ended.ok()) return ended;
-      continue;
-    }
-    const Result<Outputs> outputs = model_.outputs(packed, input.wanted, options_);
-    if (!outputs.ok()) return outputs.status();
-    if (const Status taken = take(*outputs, rows, packed); !taken.ok()) return taken;
-    const Status ended = guarded<void>("end of a pass", [&] { model_.end_pass(); });
-    if (!ended.ok()) return ended;
+  const int turns = model_.team() == nullptr ? 1 : model_.team()->size();
+  for (int turn = 0; turn < turns; ++turn) {
+    const SharedPass shared(model_, turn);
+    const Status scored = run(
+        micro_batches, input, turn,
+        [&](const Outputs& outputs, const MicroBatch& rows, const PackedBatch& packed) -> Status {
+          return shared.is_own() ? take(outputs, rows, packed) : Status();
+        });
+    if (!scored.ok()) return scored;
   }
   return {};
 }
 
-Status backward(const at::Tensor& loss) {
-  return guarded<void>("backward pass", [&] { loss.backward(); });
+Status Passes::run(std::span<const MicroBatch> micro_batches, const PassInput& input, int turn,
+                   const Take& take) const {
+  if (model_.team() != nullptr && input.wanted.states)
+    return runtime::invalid_argument("states of a shared pass: its output layer is on all ranks");
+  const SharedPass shared(model_, turn);
+  for (const MicroBatch& rows : micro_batches) {
+    const Result<PackedBatch> packed = shared.packed([&] {
+      const bool is_mine = shared.is_own() && !rows.idle();
+      PackedBatch own = is_mine ? input.pack(rows) : PackedBatch();
+      return is_idle(own, input.wanted) ? PackedBatch() : own;
+    });
+    if (!packed.ok()) return packed.status();
+    if (packed->ids.empty()) {
+      const Status ended = model_.idle_pass(c10::GradMode::is_enabled());
+      if (!ended.ok()) return ended;
+      continue;
+    }
+    const Result<Outputs> outputs = model_.outputs(*packed, input.wanted, options_);
+    if (!outputs.ok()) return outputs.status();
+    if (const Status taken = take(*outputs, rows, *packed); !taken.ok()) return taken;
+    const Status ended = guarded<void>("end of a pass", [&] { model_.end_pass(); });
+    if (!ended.ok()) return ended;
+  }
+  return {};
 }
 
 }  // namespace rl

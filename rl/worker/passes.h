@@ -23,7 +23,9 @@ struct PassInput {
 };
 
 /// Runs one pass per micro-batch. Ranks that train one model together must run the same number of
-/// passes in the same order: a rank has an idle micro-batch where only others have rows left.
+/// passes in the same order: a rank has an idle micro-batch where only others have rows left. Where
+/// a TensorTeam shares the model's passes, its ranks make those of each in turn, together: whose
+/// turn it is brings the rows and has the outputs, and its loss gives the others their gradients.
 /// Borrows the model.
 class Passes {
  public:
@@ -38,24 +40,22 @@ class Passes {
 
   const Transformer& model() const { return model_; }
 
-  /// Forward and backward: adds to the model's gradients. Errors: those of Transformer::outputs and
-  /// of `loss`; kResourceExhausted: out of memory in the backward pass.
+  /// Forward and backward: adds to the model's gradients. Of a team in the passes of the rank at
+  /// position `turn`. Errors: those of Transformer::outputs and of `loss`; kResourceExhausted: out
+  /// of memory in the backward pass.
   runtime::Status learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
-                        const Loss& loss, Metrics& metrics) const;
+                        const Loss& loss, Metrics& metrics, int turn = 0) const;
 
   /// Forward without a graph. Errors: those of Transformer::outputs and of `take`.
   runtime::Status score(std::span<const MicroBatch> micro_batches, const PassInput& input,
                         const Take& take) const;
 
  private:
-  runtime::Status run(std::span<const MicroBatch> micro_batches, const PassInput& input,
+  runtime::Status run(std::span<const MicroBatch> micro_batches, const PassInput& input, int turn,
                       const Take& take) const;
 
   const Transformer& model_;
   PassOptions options_;
 };
-
-/// backward() with its failure (out of memory, above all) as kResourceExhausted.
-runtime::Status backward(const at::Tensor& loss);
 
 }  // namespace rl

@@ -103,7 +103,7 @@ double mean_difference(std::span<const float> a, std::span<const float> b) {
 }  // namespace
 
 Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options,
-                                                 const Communicator& communicator) {
+                                                 const TrainingRanks& ranks) {
   Result<ModelConfig> config = ModelConfig::load(options.model);
   if (!config.ok()) return config.status();
   const std::string head = value_head().name;
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options,
       std::move(*config), options.model, options.critic ? options.critic->seed : 0,
       {.threads = options.threads,
        .device = options.device,
-       .part = weights_needed(options.learner, communicator)});
+       .part = weights_needed(options.learner, ranks)});
   if (!model.ok() || !options.adapter) return model;
   const Status used = use_adapter(**model, *options.adapter);
   if (!used.ok()) return used;
@@ -125,8 +125,8 @@ Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options,
 }
 
 PolicyLearner::PolicyLearner(const PolicyOptions& options, std::unique_ptr<Transformer> model,
-                             std::unique_ptr<Communicator> communicator)
-    : options_(options), learner_(std::move(model), std::move(communicator), options.learner) {}
+                             TrainingRanks ranks)
+    : options_(options), learner_(std::move(model), std::move(ranks), options.learner) {}
 
 void PolicyLearner::measure_peak_flops() {
   peak_flops_ = measured_peak_flops(learner_.model().parameters().arena().device(), options_.bf16);
@@ -333,10 +333,10 @@ Result<Metrics> PolicyLearner::supervise(const DemonstrationBatch& batch,
   };
   Metrics metrics{{"sft/loss", 0.0}};
   const Passes passes(learner_.model(), {.bf16 = options_.bf16});
-  const Status learned = learn_in_rounds(learner_, *micro_batches, plan.rounds,
-                                         [&](std::span<const MicroBatch> of_round) {
-                                           return passes.learn(of_round, input, loss_of, metrics);
-                                         });
+  const Status learned = learn_in_rounds(
+      learner_, *micro_batches, plan.rounds, [&](std::span<const MicroBatch> of_round, int turn) {
+        return passes.learn(of_round, input, loss_of, metrics, turn);
+      });
   if (!learned.ok()) return learned;
   const Result<OptimizerReport> report = learner_.apply(plan.learning_rate);
   if (!report.ok()) return report.status();

@@ -23,7 +23,7 @@ namespace rl {
 /// The model with what training puts on it: a critic's head, an adapter. Errors: those of
 /// Transformer::load and LoraAdapter.
 runtime::Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options,
-                                                          const Communicator& communicator);
+                                                          const TrainingRanks& ranks);
 
 /// One data-parallel rank: a Transformer (or an adapter on one) and its optimizer. With
 /// options.critic the Transformer has a value head, too, which learns in the same passes. Ranks
@@ -33,7 +33,7 @@ class PolicyLearner {
  public:
   /// Of load_policy()'s model.
   PolicyLearner(const PolicyOptions& options, std::unique_ptr<Transformer> model,
-                std::unique_ptr<Communicator> communicator);
+                TrainingRanks ranks);
 
   /// What perf/mfu is a share of; once all that is alive with the learner has taken its memory.
   void measure_peak_flops();

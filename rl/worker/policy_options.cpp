@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rl/data/prompt_builder.h"
+#include "rl/worker/tensor_ranks.h"
 #include "rl/worker/zero_level.h"
 
 namespace rl {
@@ -70,6 +71,9 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   const Result<ZeroLevel> zero = zero_level_from_config(config, role, *kind);
   if (!zero.ok()) return zero.status();
   options.zero = *zero;
+  const Result<std::int64_t> tensor = tensor_ranks_from_config(config, role);
+  if (!tensor.ok()) return tensor.status();
+  options.tensor = *tensor;
   if (role != kStageRole) {  // stages have no such key
     options.reshard_after_forward =
         read.find_bool(sharding_section(role) + ".reshard_after_forward").value_or(true);

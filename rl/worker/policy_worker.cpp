@@ -60,10 +60,10 @@ Status fit_device(const Transformer& model, PolicyOptions& options, EngineOption
 
 }  // namespace
 
-Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(
-    const PolicyOptions& wanted, std::unique_ptr<Communicator> communicator) {
+Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& wanted,
+                                                           TrainingRanks ranks) {
   at::set_num_threads(wanted.threads);  // backward's matrix products
-  Result<std::unique_ptr<Transformer>> model = load_policy(wanted, *communicator);
+  Result<std::unique_ptr<Transformer>> model = load_policy(wanted, ranks);
   if (!model.ok()) return model.status();
   PolicyOptions options = wanted;
   EngineOptions engine_options;
@@ -77,7 +77,7 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(
   std::unique_ptr<PolicyWorker> worker(new PolicyWorker());
   const Status learns = guarded<void>("the policy's gradients and optimizer", [&] {
     worker->learner_ =
-        std::make_unique<PolicyLearner>(options, std::move(*model), std::move(communicator));
+        std::make_unique<PolicyLearner>(options, std::move(*model), std::move(ranks));
   });
   if (!learns.ok()) return learns;
   // Whoever begins a run has read the tokenizer: without one there is no text to end.

@@ -23,8 +23,8 @@ class PolicyWorker {
   using OnFinished = PolicyGenerator::OnFinished;
 
   /// Loads the model. Errors: those of load_policy, make_conversations and Engine::create.
-  static runtime::Result<std::unique_ptr<PolicyWorker>> create(
-      const PolicyOptions& options, std::unique_ptr<Communicator> communicator);
+  static runtime::Result<std::unique_ptr<PolicyWorker>> create(const PolicyOptions& options,
+                                                               TrainingRanks ranks);
 
   // -- See PolicyGenerator
   runtime::Result<RolloutBatch> generate(const PromptBatch& prompts, bool validation,

@@ -70,10 +70,10 @@ at::Tensor token_counts(const Ragged<std::int32_t>& responses, const MicroBatch&
 }
 
 Result<std::unique_ptr<Transformer>> load_model(const PreferenceWorkerOptions& options,
-                                                const Communicator& communicator) {
+                                                const TrainingRanks& ranks) {
   const TransformerOptions how{.threads = options.threads,
                                .device = options.device,
-                               .part = weights_needed(options.learner, communicator)};
+                               .part = weights_needed(options.learner, ranks)};
   if (!options.objective.is_reward_model()) return Transformer::load(options.model, how);
   Result<ModelConfig> config = ModelConfig::load(options.model);
   if (!config.ok()) return config.status();
@@ -89,12 +89,12 @@ Result<std::unique_ptr<Transformer>> load_model(const PreferenceWorkerOptions& o
 }  // namespace
 
 Result<std::unique_ptr<PreferenceWorker>> PreferenceWorker::create(
-    const PreferenceWorkerOptions& options, std::unique_ptr<Communicator> communicator) {
+    const PreferenceWorkerOptions& options, TrainingRanks ranks) {
   at::set_num_threads(options.threads);  // backward's matrix products
   if (options.adapter && options.objective.is_reward_model())
     return runtime::unimplemented(
         "an adapter of a reward model would leave its head as it began: set model.lora_rank=0");
-  Result<std::unique_ptr<Transformer>> model = load_model(options, *communicator);
+  Result<std::unique_ptr<Transformer>> model = load_model(options, ranks);
   if (!model.ok()) return model.status();
   const bool refers = options.objective.needs_reference();
   if (options.adapter) {
@@ -119,8 +119,8 @@ Result<std::unique_ptr<PreferenceWorker>> PreferenceWorker::create(
     reference = std::move(*frozen);
   }
   return guarded<std::unique_ptr<PreferenceWorker>>("gradients and optimizer", [&] {
-    std::unique_ptr<PreferenceWorker> worker(new PreferenceWorker(
-        options, std::move(*model), std::move(reference), std::move(communicator)));
+    std::unique_ptr<PreferenceWorker> worker(
+        new PreferenceWorker(options, std::move(*model), std::move(reference), std::move(ranks)));
     if (worker->reference_) worker->learner_.watch_passes_of(*worker->reference_);
     return worker;
   });
@@ -251,8 +251,8 @@ Result<Metrics> PreferenceWorker::run(const PreferenceBatch& batch, const Prefer
     return loss(batch, rows, outputs, packed, *reference, kl, totals, sums);
   };
   const Passes passes(learner_.model(), pass_options());
-  const auto learn_round = [&](std::span<const MicroBatch> of_round) {
-    return passes.learn(of_round, input(batch), part, metrics);
+  const auto learn_round = [&](std::span<const MicroBatch> of_round, int turn) {
+    return passes.learn(of_round, input(batch), part, metrics, turn);
   };
   const Status done = learn ? learn_in_rounds(learner_, *micro_batches, planned.rounds, learn_round)
                             : passes.score(*micro_batches, input(batch),

@@ -42,7 +42,7 @@ class PreferenceWorker {
   /// Errors: those of Transformer::load and LoraAdapter; kUnimplemented: a reward model's adapter,
   /// which its head would not be part of.
   static runtime::Result<std::unique_ptr<PreferenceWorker>> create(
-      const PreferenceWorkerOptions& options, std::unique_ptr<Communicator> communicator);
+      const PreferenceWorkerOptions& options, TrainingRanks ranks);
 
   /// One optimizer step on the mean loss over `totals`. Returns the objective's metrics, grad_norm
   /// and skipped_updates as this worker's part: summed over the workers they are the whole.
@@ -78,10 +78,9 @@ class PreferenceWorker {
   };
 
   PreferenceWorker(const PreferenceWorkerOptions& options, std::unique_ptr<Transformer> model,
-                   std::unique_ptr<Transformer> reference,
-                   std::unique_ptr<Communicator> communicator)
+                   std::unique_ptr<Transformer> reference, TrainingRanks ranks)
       : options_(options),
-        learner_(std::move(model), std::move(communicator), options.learner),
+        learner_(std::move(model), std::move(ranks), options.learner),
         reference_(std::move(reference)) {}
 
   runtime::Status check(const PreferenceBatch& batch, const PreferencePasses& passes,

@@ -14,6 +14,7 @@
 #include "rl/model/save.h"
 #include "rl/model/transformer.h"
 #include "rl/worker/gradient_rounds.h"
+#include "rl/worker/shared_pass.h"
 
 namespace rl {
 
@@ -40,20 +41,19 @@ Result<std::optional<TeacherOptions>> TeacherOptions::from_config(const Config& 
 }
 
 Result<std::unique_ptr<SftWorker>> SftWorker::create(const SftWorkerOptions& options,
-                                                     std::unique_ptr<Communicator> communicator) {
+                                                     TrainingRanks ranks) {
   at::set_num_threads(options.threads);  // backward's matrix products
   Result<std::unique_ptr<Transformer>> model =
       Transformer::load(options.model, {.threads = options.threads,
                                         .device = options.device,
-                                        .part = weights_needed(options.learner, *communicator)});
+                                        .part = weights_needed(options.learner, ranks)});
   if (!model.ok()) return model.status();
   if (options.adapter) {
     const Status used = use_adapter(**model, *options.adapter);
     if (!used.ok()) return used;
   }
   auto made = guarded<std::unique_ptr<SftWorker>>("gradients and optimizer", [&] {
-    return std::unique_ptr<SftWorker>(
-        new SftWorker(options, std::move(*model), std::move(communicator)));
+    return std::unique_ptr<SftWorker>(new SftWorker(options, std::move(*model), std::move(ranks)));
   });
   if (!made.ok() || !options.teacher) return made;
   Result<std::unique_ptr<Transformer>> teacher = Transformer::load(
@@ -162,8 +162,8 @@ Result<Metrics> SftWorker::update(const SupervisedBatch& batch, const Supervised
                            Metrics&) { return loss(outputs, packed, scale, sums); };
   const Passes passes(learner_.model(), pass_options());
   const Status learned = learn_in_rounds(
-      learner_, *micro_batches, plan.rounds, [&](std::span<const MicroBatch> of_round) {
-        return passes.learn(of_round, input(batch), loss_of, metrics);
+      learner_, *micro_batches, plan.rounds, [&](std::span<const MicroBatch> of_round, int turn) {
+        return passes.learn(of_round, input(batch), loss_of, metrics, turn);
       });
   if (!learned.ok()) return learned;
   const Result<OptimizerReport> report = learner_.apply(plan.learning_rate);

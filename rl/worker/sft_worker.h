@@ -59,8 +59,8 @@ class SftWorker {
  public:
   /// Errors: those of Transformer::load and LoraAdapter; kInvalidArgument: a teacher that is a
   /// classifier.
-  static runtime::Result<std::unique_ptr<SftWorker>> create(
-      const SftWorkerOptions& options, std::unique_ptr<Communicator> communicator);
+  static runtime::Result<std::unique_ptr<SftWorker>> create(const SftWorkerOptions& options,
+                                                            TrainingRanks ranks);
 
   /// One optimizer step: the mean negative log-likelihood over the plan's tokens to learn of all
   /// workers. With a teacher the mean of distillation_loss. Returns train/loss (with a teacher
@@ -87,8 +87,8 @@ class SftWorker {
 
  private:
   SftWorker(const SftWorkerOptions& options, std::unique_ptr<Transformer> model,
-            std::unique_ptr<Communicator> communicator)
-      : options_(options), learner_(std::move(model), std::move(communicator), options.learner) {}
+            TrainingRanks ranks)
+      : options_(options), learner_(std::move(model), std::move(ranks), options.learner) {}
 
   PassInput input(const SupervisedBatch& batch) const;
   // A pass's loss, times `scale` with a graph where that is above 0; adds the pass's sums.

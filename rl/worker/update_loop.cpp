@@ -79,16 +79,17 @@ Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch,
       }
       const auto micro_batches = passes_over(samples_of(mini_batch), mini_batch.micro_batches);
       if (!micro_batches.ok()) return micro_batches.status();
-      const Status learned = learn_in_rounds(
-          learner, *micro_batches, mini_batch.rounds, [&](std::span<const MicroBatch> of_round) {
-            return passes.learn(
-                of_round, input,
-                [&](const Outputs& outputs, const MicroBatch& samples, const PackedBatch& packed,
-                    Metrics& sums) {
-                  return learn.loss(mini_batch, outputs, samples, packed, sums);
-                },
-                metrics);
-          });
+      const Status learned =
+          learn_in_rounds(learner, *micro_batches, mini_batch.rounds,
+                          [&](std::span<const MicroBatch> of_round, int turn) {
+                            return passes.learn(
+                                of_round, input,
+                                [&](const Outputs& outputs, const MicroBatch& samples,
+                                    const PackedBatch& packed, Metrics& sums) {
+                                  return learn.loss(mini_batch, outputs, samples, packed, sums);
+                                },
+                                metrics, turn);
+                          });
       if (!learned.ok()) return learned;
       const Result<OptimizerReport> report = learner.apply(loop.learning_rate);
       if (!report.ok()) return report.status();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "rl/worker/tensor_ranks.h"
 #include "rl/worker/zero_level.h"
 
 namespace rl {
@@ -20,10 +21,25 @@ std::vector<ZeroRole> zero_roles(const TrainerOptions& trainer, const SlotOption
   return roles;
 }
 
+std::vector<std::string> mesh_lines(const Config& config, const TrainerOptions& trainer,
+                                    const SlotOptions& slots) {
+  std::vector<std::string> lines;
+  for (const ZeroRole& role : zero_roles(trainer, slots)) {
+    std::string teams = teams_text(config, role.role, slots.nodes * slots.per_node);
+    if (!teams.empty()) lines.push_back(std::move(teams));
+    for (std::string& key : unused_strategy_keys(config, role.role))
+      lines.push_back(std::move(key));
+  }
+  return lines;
+}
+
 Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
                        const PolicyOptions& policy, const ModelConfig& policy_model,
                        std::int64_t prompt_tokens, const SlotOptions& slots,
                        std::span<const NodeRoom> nodes) {
+  const Status shared =
+      check_tensor_ranks(config, kActorRole, policy_model, slots.nodes * slots.per_node);
+  if (!shared.ok()) return shared;
   const auto count = [&](const Config& settled, PolicyOptions options) {
     const Result<ZeroLevel> level =
         zero_level_from_config(settled, kActorRole, options.learner.optimizer);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "rl/config/config.h"
@@ -26,6 +27,10 @@ struct RunFit {
   runtime::Status fits =
       {};  // see check_memory_fits(); where nothing does, levels are as they were
 };
+
+/// A line each for people: how workers share passes, and keys of strategies that are not chosen.
+std::vector<std::string> mesh_lines(const Config& config, const TrainerOptions& trainer,
+                                    const SlotOptions& slots);
 
 /// Chooses the levels that are auto; see choose_zero_levels(). Errors: those of run_memory().
 runtime::Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,

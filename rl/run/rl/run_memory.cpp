@@ -11,6 +11,7 @@
 #include "rl/run/rl/teachers.h"
 #include "rl/tokenizer/tokenizer.h"
 #include "rl/worker/reward_model.h"
+#include "rl/worker/tensor_ranks.h"
 #include "rl/worker/toy_model.h"
 
 namespace rl {
@@ -163,6 +164,7 @@ class RoleCounter {
                            .positions = longest_,
                            .workers = workers_,
                            .zero = policy_.learner.zero,
+                           .tensor = policy_.learner.tensor,
                            .reshard_after_forward = policy_.learner.reshard_after_forward,
                            .gradient_leaves = trainer_.gradient_leaves,
                            .one_pass_leaves = one_pass_leaves(policy_.micro_batch),
@@ -188,6 +190,7 @@ class RoleCounter {
     scoring_.sequences = 0;
     scoring_.recompute_layers = false;
     scoring_.trained_elements = -1;
+    scoring_.tensor = 1;
     std::vector<MemoryPart>& parts = memory_.roles.front().parts;
     add_scoring(parts, scoring_memory(model_, with_pass(scoring_, policy_.scoring_batch)));
     const Result<MicroBatchLimits> reference_batch =
@@ -204,6 +207,7 @@ class RoleCounter {
     if (!critic.ok()) return critic.status();
     MemoryOptions learning = with_pass(scoring_, critic->micro_batch);
     learning.zero = critic->learner.zero;
+    learning.tensor = critic->learner.tensor;
     learning.reshard_after_forward = critic->learner.reshard_after_forward;
     learning.one_pass_leaves = one_pass_leaves(critic->micro_batch);
     learning.recompute_layers = critic->recompute_layers;
@@ -217,6 +221,8 @@ class RoleCounter {
       memory_.notes.push_back("critic " + trainer_.critic_model +
                               ": counted as if it were the policy's: " + own.status().message());
     const ModelConfig& model = own.ok() ? *own : model_;
+    const Status shared = check_tensor_ranks(config_, kCriticRole, model, workers_);
+    if (!shared.ok()) return shared;
     memory_.roles.push_back({.role = "critic",
                              .workers = workers_,
                              .parts = training_memory(model, learning),

@@ -1,0 +1,61 @@
+// The way back through linear layers of one input, on one rank or shared by a TensorTeam.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rl/model/ops.h"
+#include "rl/model/parallel.h"
+#include "rl/model/pass_options.h"
+
+namespace rl::ops {
+
+/// Fewer rows than this are not worth a task of their own.
+inline constexpr std::int64_t kRowsLeast = 64;
+
+inline at::Tensor rows_of(const at::Tensor& t, const Block& block) {
+  return t.narrow(0, block.first, block.count);
+}
+
+/// As they are, or dense.
+std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& grads);
+
+/// What layers give for x, as `spread` says.
+std::vector<at::Tensor> linear_outputs(const PassContext& pass, const at::Tensor& x,
+                                       std::span<const Linear> layers, const Spread& spread);
+
+/// Holds what is multiplied: gradients of outputs, and weights, rounded once where the pass rounds.
+/// Borrows the layers. Where a team shares the layers the constructor brings together what the
+/// others have, in the same order on all of its ranks.
+class LinearBackward {
+ public:
+  /// `grads`: of each layer's output, undefined where nothing depends on it.
+  LinearBackward(const PassContext& pass, std::span<const Linear> layers,
+                 const std::vector<at::Tensor>& grads, const Spread& spread);
+
+  /// Some rows of x's gradient, sum_i dy_i W_i, fp32; of its own columns where `spread` says that x
+  /// had no others. Any thread.
+  at::Tensor rows(const Block& block) const;
+  /// All of them.
+  at::Tensor input_gradient() const;
+
+  /// dW += dy^T x and db += sum of dy, for everything that is trained. `x` has all columns.
+  void add_weight_gradients(const at::Tensor& x) const;
+
+ private:
+  void share(const Spread& spread);
+  void write_rows(const Block& block, const at::Tensor& dx_rows) const;
+  at::Tensor computed_input_gradient() const;
+
+  const PassContext pass_;
+  const std::span<const Linear> layers_;
+  std::vector<at::Tensor> dys_;  // of the rank's own outputs
+  std::vector<at::Tensor> factors_;
+  std::vector<at::Tensor> weights_;
+  at::Tensor input_gradient_;  // of a team
+};
+
+}  // namespace rl::ops

@@ -1,0 +1,65 @@
+// TensorCuts: which rows of a model's weights each rank of a team multiplies with.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rl/mesh/column_cut.h"
+#include "rl/mesh/range_set.h"
+#include "rl/model/model_config.h"
+#include "rl/model/model_plan.h"
+#include "rl/model/parameters.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Of every linear layer the rows are dealt: of queries, keys and values by key heads, which are
+/// never cut; of everything else row by row, unevenly where they do not divide. So are those of
+/// the vocabulary's tables. Norms, routers, tables of positions and heads are whole on every rank.
+/// A value.
+class TensorCuts {
+ public:
+  TensorCuts(const ModelConfig& config, const ModelPlan& plan, int ranks);
+
+  int ranks() const { return heads_.ranks(); }
+
+  /// Of the layer's rows; nullopt: every rank has all of them.
+  std::optional<ColumnCut> of(const LinearPlan& layer) const;
+  /// Of the vocabulary, in the embedding.
+  const ColumnCut& vocabulary() const { return vocabulary_; }
+  /// Of key heads.
+  const ColumnCut& heads() const { return heads_; }
+
+  /// What a rank computes with, of an arena with these places.
+  RangeSet used(std::span<const ParameterSpec> specs, int rank) const;
+  /// Of what a rank computes the gradient that counts: no element has two such ranks, and each of a
+  /// parameter has one.
+  RangeSet differentiated(std::span<const ParameterSpec> specs, int rank) const;
+
+ private:
+  struct Rows {
+    ParameterIndex parameter = kNoParameter;
+    std::int64_t first = 0;
+    ColumnCut cut;
+  };
+
+  void add(const LinearPlan& layer, const ColumnCut& cut);
+  void add(const LinearPlan& layer);
+  void add_rows(ParameterIndex parameter, std::int64_t first, const ColumnCut& cut);
+  RangeSet ranges(std::span<const ParameterSpec> specs, int rank, bool with_whole) const;
+
+  int team_ = 1;
+  ColumnCut heads_;
+  ColumnCut vocabulary_;
+  std::vector<Rows> rows_;
+  std::map<std::pair<ParameterIndex, std::int64_t>, std::size_t> index_;  // into rows_
+};
+
+/// kInvalidArgument: the model has fewer key heads than there are ranks to deal them to.
+runtime::Status check_tensor_ranks(const ModelConfig& config, int ranks);
+
+}  // namespace rl

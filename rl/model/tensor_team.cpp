@@ -1,0 +1,136 @@
+#include "rl/model/tensor_team.h"
+
+#include <ATen/ops/empty.h>
+
+#include <cstddef>
+
+#include "rl/model/guarded.h"
+#include "runtime/core/check.h"
+
+namespace rl {
+namespace {
+
+std::span<const std::byte> bytes_of(const at::Tensor& t) {
+  CHECK(t.is_contiguous());
+  return {static_cast<const std::byte*>(t.const_data_ptr()), static_cast<std::size_t>(t.nbytes())};
+}
+
+std::span<std::byte> room_of(const at::Tensor& t) {
+  CHECK(t.is_contiguous());
+  return {static_cast<std::byte*>(t.mutable_data_ptr()), static_cast<std::size_t>(t.nbytes())};
+}
+
+}  // namespace
+
+std::vector<at::Tensor> TensorTeam::all_columns(std::span<const at::Tensor> own,
+                                                std::span<const ColumnCut> cuts,
+                                                std::string_view what) const {
+  CHECK(own.size() == cuts.size());
+  std::vector<at::Tensor> dense;
+  std::vector<at::Tensor> all;
+  std::vector<Outgoing> sent;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    dense.push_back(own[i].contiguous());
+    all.push_back(at::empty({own[i].size(0), cuts[i].total()}, own[i].options()));
+    all[i].narrow(1, cuts[i].first(rank()), cuts[i].size(rank())).copy_(own[i]);
+    if (dense[i].nbytes() == 0) continue;
+    for (int peer = 0; peer < size(); ++peer)
+      if (peer != rank()) sent.push_back({peer, bytes_of(dense[i])});
+  }
+  struct Part {
+    at::Tensor values;
+    at::Tensor place;
+  };
+  std::vector<Part> parts;
+  std::vector<Incoming> received;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank() || cuts[i].size(peer) == 0 || own[i].size(0) == 0) continue;
+      const at::Tensor place = all[i].narrow(1, cuts[i].first(peer), cuts[i].size(peer));
+      parts.push_back({at::empty(place.sizes(), place.options()), place});
+      received.push_back({peer, room_of(parts.back().values)});
+    }
+  }
+  throw_unless_ok(communicator_.all_to_all(sent, received, what));
+  for (const Part& part : parts) part.place.copy_(part.values);
+  return all;
+}
+
+at::Tensor TensorTeam::all_columns(const at::Tensor& own, const ColumnCut& cut,
+                                   std::string_view what) const {
+  return all_columns(std::span(&own, 1), std::span(&cut, 1), what).front();
+}
+
+at::Tensor TensorTeam::own_columns(const at::Tensor& all, const ColumnCut& cut) const {
+  return all.narrow(1, cut.first(rank()), cut.size(rank())).contiguous();
+}
+
+at::Tensor TensorTeam::columns_of_rows(const at::Tensor& own_rows, const ColumnCut& rows,
+                                       const ColumnCut& columns, std::string_view what) const {
+  const at::Tensor all = at::empty({rows.total(), columns.size(rank())}, own_rows.options());
+  const auto place = [&](int peer) { return all.narrow(0, rows.first(peer), rows.size(peer)); };
+  std::vector<at::Tensor> dense;
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int peer = 0; peer < size(); ++peer) {
+    const at::Tensor part = own_rows.narrow(1, columns.first(peer), columns.size(peer));
+    if (peer == rank()) {
+      place(peer).copy_(part);
+      continue;
+    }
+    if (part.numel() > 0) {
+      dense.push_back(part.contiguous());
+      sent.push_back({peer, bytes_of(dense.back())});
+    }
+    if (place(peer).numel() > 0) received.push_back({peer, room_of(place(peer))});
+  }
+  throw_unless_ok(communicator_.all_to_all(sent, received, what));
+  return all;
+}
+
+at::Tensor TensorTeam::all_rows(const at::Tensor& own, std::span<const int> owner,
+                                std::string_view what) const {
+  std::vector<std::int64_t> rows_of(static_cast<std::size_t>(size()), 0);
+  for (const int rank : owner) ++rows_of[static_cast<std::size_t>(rank)];
+  CHECK(own.size(0) == rows_of[static_cast<std::size_t>(rank())]);
+  const at::Tensor mine = own.contiguous();
+  std::vector<at::Tensor> parts;
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int peer = 0; peer < size(); ++peer) {
+    const std::int64_t rows = rows_of[static_cast<std::size_t>(peer)];
+    parts.push_back(peer == rank() ? mine : at::empty({rows, own.size(1)}, own.options()));
+    if (peer == rank()) continue;
+    if (mine.numel() > 0) sent.push_back({peer, bytes_of(mine)});
+    if (rows > 0) received.push_back({peer, room_of(parts.back())});
+  }
+  throw_unless_ok(communicator_.all_to_all(sent, received, what));
+  const at::Tensor all =
+      at::empty({static_cast<std::int64_t>(owner.size()), own.size(1)}, own.options());
+  std::vector<std::int64_t> next(static_cast<std::size_t>(size()), 0);
+  for (std::size_t i = 0; i < owner.size(); ++i) {
+    const auto from = static_cast<std::size_t>(owner[i]);
+    all[static_cast<std::int64_t>(i)].copy_(parts[from][next[from]++]);
+  }
+  return all;
+}
+
+std::vector<std::byte> TensorTeam::from(int rank, std::span<const std::byte> mine,
+                                        std::string_view what) const {
+  const auto sizes = communicator_.all_gather(mine.size(), what);
+  throw_unless_ok(sizes.status());
+  if (rank == this->rank()) {
+    std::vector<Outgoing> sent;
+    for (int peer = 0; peer < size(); ++peer)
+      if (peer != rank && !mine.empty()) sent.push_back({peer, mine});
+    throw_unless_ok(communicator_.all_to_all(sent, {}, what));
+    return {mine.begin(), mine.end()};
+  }
+  std::vector<std::byte> bytes((*sizes)[static_cast<std::size_t>(rank)]);
+  std::vector<Incoming> received;
+  if (!bytes.empty()) received.push_back({rank, bytes});
+  throw_unless_ok(communicator_.all_to_all({}, received, what));
+  return bytes;
+}
+
+}  // namespace rl

@@ -1,0 +1,45 @@
+// SharedPass: what ranks that share a pass tell one another of it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+#include "rl/model/packed_batch.h"
+#include "rl/model/transformer.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// The passes of the rank at one position of the model's TensorTeam; of a model without one they
+/// are all this rank's own, and nothing is told. All ranks of a team make the same calls. Errors:
+/// those of Communicator. Borrows the model.
+class SharedPass {
+ public:
+  SharedPass(const Transformer& model, int turn);
+
+  /// Whether the rows are this rank's.
+  bool is_own() const;
+
+  /// What `pack` gives where the rows are this rank's; elsewhere what it gave there.
+  runtime::Result<PackedBatch> packed(const std::function<PackedBatch()>& pack) const;
+
+  /// Goes back from the loss of the outputs, which is computed where the rows are; an undefined one
+  /// makes an idle backward pass. Errors: those of `loss`; kResourceExhausted: out of memory.
+  runtime::Status backward(
+      const Outputs& outputs,
+      const std::function<runtime::Result<at::Tensor>(const Outputs& own)>& loss) const;
+
+ private:
+  runtime::Status back_together(
+      const Outputs& outputs,
+      const std::function<runtime::Result<at::Tensor>(const Outputs& own)>& loss) const;
+
+  const Transformer& model_;
+  const int turn_;
+};
+
+/// backward() with its failure (out of memory, above all) as kResourceExhausted.
+runtime::Status backward(const at::Tensor& loss);
+
+}  // namespace rl
