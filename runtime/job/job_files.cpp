@@ -105,6 +105,24 @@ void remove_folder(const fs::path& folder) {
   if (error) LOG(warn, "a job's folder is left behind: {}: {}", folder.string(), error.message());
 }
 
+/// Of a dead node: its mark and lock last, by which it is known should this process be killed, too.
+void remove_jobs_of(const fs::path& node) {
+  std::error_code error;
+  for (fs::directory_iterator at(node, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (at->is_directory(ignored) && !at->is_symlink(ignored)) remove_folder(at->path());
+  }
+  remove_folder(node);
+}
+
+/// Jobs of other users have to get through. What an administrator has made stays as it is.
+Status check_passable(const fs::path& folder) {
+  struct stat info {};
+  if (::stat(folder.c_str(), &info) != 0) return errno_status(errno, folder.string());
+  if ((info.st_mode & S_IXOTH) != 0) return {};
+  return invalid_argument(folder.string() + " is closed to the job's user: chmod 711 it");
+}
+
 }  // namespace
 
 /// Used by the disk's thread only.
@@ -132,7 +150,7 @@ struct JobFiles::Disk {
   std::size_t unfinished_of(std::uint64_t sender) const;
   void need(const std::string& hash);
   FileCache::Keeps keeps();
-  Status open_folders();
+  Status open_folders(bool for_others);
   Result<JobFolder> unpack(JobId job, const std::vector<JobFile>& files, const JobFile& program,
                            const std::optional<JobUser>& owner);
   Status fill(const fs::path& work, const std::vector<JobFile>& files,
@@ -164,6 +182,7 @@ FileCache::Keeps JobFiles::Disk::keeps() {
 }
 
 Result<control::FilesWanted> JobFiles::Disk::missing(const std::vector<std::string>& hashes) {
+  if (Status status = cache.check(); !status.ok()) return status;
   control::FilesWanted wanted;
   for (std::uint32_t i = 0; i < hashes.size(); ++i) {
     if (::access(cached(hashes[i]).c_str(), R_OK) != 0)
@@ -228,6 +247,7 @@ std::size_t JobFiles::Disk::unfinished_of(std::uint64_t sender) const {
 }
 
 Result<std::string> JobFiles::Disk::read(const std::string& hash, std::uint64_t offset) const {
+  if (Status status = cache.check(); !status.ok()) return status;
   FileDescriptor fd(::open(cached(hash).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return not_found("file " + hash + " is not in the node's cache of job files any more");
   std::string part(kReadBytes, '\0');
@@ -246,12 +266,19 @@ void JobFiles::Disk::forget(std::uint64_t sender) {
 }
 
 /// Makes the node's folder of jobs, and removes those of nodes that have not removed theirs.
-Status JobFiles::Disk::open_folders() {
+Status JobFiles::Disk::open_folders(bool for_others) {
+  const fs::path all = options.folders.parent_path();
+  if (!lock.is_held()) {
+    for (const fs::path& folder : {all, options.folders}) {
+      if (Status status = make_cache_folder(folder); !status.ok()) return status;
+    }
+  }
+  if (for_others) {
+    for (const fs::path& folder : {all, options.folders}) {
+      if (Status status = check_passable(folder); !status.ok()) return status;
+    }
+  }
   if (lock.is_held()) return {};
-  if (Status status = make_cache_folder(options.folders); !status.ok()) return status;
-  // Jobs of other users have to get through.
-  for (const fs::path& folder : {options.folders.parent_path(), options.folders})
-    ::chmod(folder.c_str(), 0711);
   auto own = FileLock::try_file(options.folders / kJobsLock);
   if (!own.ok()) return own.status();
   // Between its making and its lock another node may have taken it for a dead one's.
@@ -259,11 +286,10 @@ Status JobFiles::Disk::open_folders() {
     return unavailable(options.folders.string() + " was removed by another node: submit again");
   lock = *std::move(own);
   std::error_code error;
-  for (fs::directory_iterator at(options.folders.parent_path(), error), end; !error && at != end;
-       at.increment(error)) {
-    if (at->path() == options.folders) continue;
+  for (fs::directory_iterator at(all, error), end; !error && at != end; at.increment(error)) {
+    if (at->path() == options.folders || !check_cache_folder(at->path()).ok()) continue;
     const auto dead = FileLock::of_dead(at->path() / kJobsLock);
-    if (dead.ok()) remove_folder(at->path());
+    if (dead.ok()) remove_jobs_of(at->path());
   }
   return {};
 }
@@ -364,7 +390,8 @@ Status JobFiles::Disk::check_share(const JobUser& user, std::uint64_t bytes) con
 Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& files,
                                          const JobFile& program,
                                          const std::optional<JobUser>& owner) {
-  if (Status status = open_folders(); !status.ok()) return status;
+  if (Status status = cache.check(); !status.ok()) return status;
+  if (Status status = open_folders(owner.has_value()); !status.ok()) return status;
   const fs::path root = options.folders / job.hex();
   JobFolder folder;
   folder.work = root / "work";

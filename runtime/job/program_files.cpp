@@ -163,12 +163,10 @@ bool ProgramFiles::is_verified(const fs::path& file, const std::string& hash) {
 }
 
 Status ProgramFiles::check_cache() const {
-  for (const fs::path& folder : {cache_.folder().parent_path(), cache_.folder()}) {
-    const Status status = check_unshared_folder(folder);
-    if (!status.ok() && status.code() != ErrorCode::kNotFound)
-      return status.with_context("the cache of programs");
-  }
-  return {};
+  const Status status = check_unshared_folder(cache_.folder().parent_path());
+  if (!status.ok() && status.code() != ErrorCode::kNotFound)
+    return status.with_context("the cache of programs");
+  return cache_.check();
 }
 
 const ProgramFiles::Offered* ProgramFiles::open_program(const std::string& hash) const {
@@ -237,8 +235,9 @@ void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node
   fetch->deadline = deadline;
   fetch->target = cached;
   fetch->temporary = FileCache::part_of(cached);
-  if (Status status = make_cache_folder(cached.parent_path()); !status.ok())
-    return finish(fetch->hash, std::move(status));
+  Status made = cache_.make();
+  if (made.ok()) made = make_folder_in_cache(cached.parent_path());
+  if (!made.ok()) return finish(fetch->hash, std::move(made));
   auto begun = cache_.begin(fetch->temporary, 0700);
   if (!begun.ok()) return finish(fetch->hash, begun.status());
   fetch->file = *std::move(begun);

@@ -74,7 +74,7 @@ class ProgramFiles {
   struct Fetch;
   /// Whether the file has this hash; it is computed once a version.
   bool is_verified(const std::filesystem::path& file, const std::string& hash);
-  /// Nothing is run from a folder that another user could write to.
+  /// Nothing is run from a folder that another user could write to, or that is not a cache.
   Status check_cache() const;
   struct Offered {
     std::string hash;

@@ -12,7 +12,19 @@ namespace runtime {
 /// home), kInvalidArgument (it is another user's, or others can write to it).
 Result<std::filesystem::path> cache_folder();
 
-/// Makes a folder below the cache, and those above it. Errors: those of cache_folder().
+/// The mark in a folder of the cache: what it has beside the mark is a node's, and may be removed.
+inline constexpr const char* kCacheMark = ".starling-cache";
+
+/// Makes a folder of the cache with its mark, and the folders above it. One that is there has to
+/// have this user's mark, or to be empty; its mode is never changed. Errors: those of
+/// cache_folder(); kInvalidArgument (something of the user's is in it), with the cure.
 Status make_cache_folder(const std::filesystem::path& folder);
+
+/// Ok for a folder that make_cache_folder() has marked. Errors: the same; kNotFound (not there, or
+/// empty and not marked yet).
+Status check_cache_folder(const std::filesystem::path& folder);
+
+/// Makes a folder in a marked one. Errors: those of cache_folder().
+Status make_folder_in_cache(const std::filesystem::path& folder);
 
 }  // namespace runtime

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -25,6 +26,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kPart = ".part-";
+constexpr std::size_t kPartDigits = 8;
+constexpr std::size_t kContentDigits = 64;  // of a ContentHash
+constexpr std::size_t kProgramDigits = 32;  // of an Xxh3Hash
 constexpr std::uint64_t kCacheDiskParts = 2;
 constexpr int kOthersDepth = 2;
 // What was used less long ago may be about to be used by others: where another cache has to give
@@ -32,8 +36,29 @@ constexpr int kOthersDepth = 2;
 constexpr std::chrono::milliseconds kSurelyUnused = std::chrono::minutes(10);
 constexpr int kBeginTries = 10;
 
+bool is_hex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Without what part_of() adds.
+std::string_view whole_name(std::string_view name) {
+  const std::size_t part = name.rfind(kPart);
+  if (part == std::string_view::npos) return name;
+  const std::string_view id = name.substr(part + std::string_view(kPart).size());
+  return id.size() == kPartDigits && is_hex(id) ? name.substr(0, part) : name;
+}
+
 bool is_part(const fs::path& file) {
-  return file.filename().string().find(kPart) != std::string::npos;
+  const std::string name = file.filename().string();
+  return whole_name(name).size() != name.size();
+}
+
+/// The file, or the folder that has it, is named by a hash of its content.
+bool is_named_by_hash(const fs::path& file, const fs::path& cache) {
+  const fs::path inside = file.lexically_relative(cache);
+  const std::string name = inside.empty() ? "" : inside.begin()->string();
+  const std::string_view hash = whole_name(name);
+  return is_hex(hash) && (hash.size() == kContentDigits || hash.size() == kProgramDigits);
 }
 
 /// The work failed because the disk, or the user's share of it, is full.
@@ -47,9 +72,12 @@ bool is_out_of_room(const Status& status) {
   return false;
 }
 
-/// Those used longest ago first.
+/// What may be removed of a cache, as far as its names say: those used longest ago first.
 std::vector<FolderFile> by_age(const fs::path& folder, int depth) {
+  if (!check_cache_folder(folder).ok()) return {};
   std::vector<FolderFile> files = files_in(folder, depth);
+  std::erase_if(files,
+                [&](const FolderFile& file) { return !is_named_by_hash(file.path, folder); });
   std::sort(files.begin(), files.end(),
             [](const FolderFile& a, const FolderFile& b) { return a.used_ns < b.used_ns; });
   return files;
@@ -87,7 +115,14 @@ std::uint64_t remove_bytes(const std::vector<FolderFile>& files, std::uint64_t b
 
 }  // namespace
 
-Status FileCache::make() const { return make_cache_folder(options_.folder); }
+Status FileCache::make() const {
+  return with_room(0, {}, [this] { return make_cache_folder(options_.folder); });
+}
+
+Status FileCache::check() const {
+  const Status status = check_cache_folder(options_.folder);
+  return status.code() == ErrorCode::kNotFound ? Status() : status;
+}
 
 fs::path FileCache::part_of(const fs::path& file) {
   fs::path part = file;

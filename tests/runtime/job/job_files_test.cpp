@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "runtime/job/job_folder.h"
+#include "runtime/process/cache_folder.h"
 #include "runtime/process/content_hash.h"
 #include "runtime/process/file_util.h"
 #include "runtime/process/job_user.h"
@@ -177,6 +178,11 @@ class JobFilesTest : public ::testing::Test {
           loop_.post([=, this] { files_->unpack(job, files, program, std::nullopt, done); });
         });
   }
+  /// Beside the mark.
+  std::ptrdiff_t cached_files() const {
+    const fs::path files = folder_.path() / "files";
+    return std::distance(fs::directory_iterator(files), {}) - fs::exists(files / kCacheMark);
+  }
   static JobFile file(const std::string& path, const std::string& text, bool executable = false) {
     return {path, JobFile::Kind::kFile, executable, text.size(), hash_of(text), ""};
   }
@@ -326,14 +332,14 @@ TEST_F(JobFilesTest, RefusesContentThatIsNotThatOfTheHash) {
   EXPECT_TRUE(store(hash_of("one"), 3, 0, "o").ok());
   EXPECT_EQ(store(hash_of("one"), 3, 1, "nexx").code(), ErrorCode::kInvalidArgument);  // too much
   EXPECT_EQ(offer(3, 1, {hash_of("one")})->places.size(), 1u);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path() / "files"), {}), 0);
+  EXPECT_EQ(cached_files(), 0);
 }
 
 TEST_F(JobFilesTest, AnUnfinishedFileGoesWithItsSender) {
   EXPECT_TRUE(store(hash_of("one"), 3, 0, "o", 7).ok());
   loop_.post([&] { files_->forget(7); });
   EXPECT_EQ(store(hash_of("one"), 3, 1, "ne", 7).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path() / "files"), {}), 0);
+  EXPECT_EQ(cached_files(), 0);
 }
 
 TEST_F(JobFilesTest, ADamagedFileIsNoticedAndDropped) {
@@ -370,6 +376,7 @@ TEST_F(JobFilesTest, TheCacheIsBounded) {
 
 TEST_F(JobFilesTest, WhatDeadNodesHaveBegunGoes) {
   const fs::path files = folder_.path() / "files";
+  ASSERT_TRUE(make_cache_folder(files).ok());
   write(files / (hash_of("dead") + ".part-0badcafe"), "half");
   EXPECT_TRUE(store(hash_of("one"), 3, 0, "o").ok());
   loop_.post([&] { files_->trim(); });
@@ -393,12 +400,57 @@ TEST_F(JobFilesTest, WhatASubmissionWasToldIsThereStaysUntilItIsUnpacked) {
 }
 
 TEST_F(JobFilesTest, RemovesFoldersOfNodesThatAreGone) {
-  write(folder_.path() / "jobs/crashed/.lock", "");
-  write(folder_.path() / "jobs/crashed/j" / "work" / "x", "");
+  const fs::path jobs = folder_.path() / "jobs";
+  for (const fs::path& marked : {jobs, jobs / "crashed"})
+    ASSERT_TRUE(make_cache_folder(marked).ok());
+  write(jobs / "crashed/.lock", "");
+  write(jobs / "crashed/j" / "work" / "x", "");
+  write(jobs / "mywork/.lock", "");  // of some other program
+  write(jobs / "mywork/results.csv", "1,2");
   ASSERT_TRUE(unpack(JobId::random(), {}).ok());
-  EXPECT_FALSE(fs::exists(folder_.path() / "jobs/crashed"));
+  EXPECT_FALSE(fs::exists(jobs / "crashed"));
+  EXPECT_TRUE(fs::exists(jobs / "mywork/results.csv"));
   files_.reset();
   EXPECT_FALSE(fs::exists(folder_.path() / "jobs/n1"));
+}
+
+// What a user has at the places of our caches.
+TEST_F(JobFilesTest, FoldersThatAreNotOursAreRefusedAsTheyAre) {
+  const fs::path jobs = folder_.path() / "jobs";
+  write(jobs / "mywork/.lock", "");
+  write(jobs / "mywork/x", "1");
+  fs::permissions(jobs, fs::perms::owner_all);
+  const auto made = unpack(JobId::random(), {});
+  EXPECT_EQ(made.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(made.status().message().find(jobs.string() + " is not empty"), std::string::npos)
+      << made.status().message();
+  EXPECT_TRUE(fs::exists(jobs / "mywork/x"));
+  EXPECT_EQ(fs::status(jobs).permissions(), fs::perms::owner_all);
+
+  const fs::path files = folder_.path() / "files";
+  write(files / hash_of("one"), "two");  // as a damaged file of ours would be
+  for (const Status& refused : {store("one"), offer(3, 1, {hash_of("one")}).status()}) {
+    EXPECT_EQ(refused.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(refused.message().find(files.string() + " is not empty"), std::string::npos)
+        << refused.message();
+  }
+  EXPECT_FALSE(unpack(JobId::random(), {file("x", "one")}).ok());
+  EXPECT_EQ(*read_file(files / hash_of("one"), 100), "two");
+}
+
+TEST_F(JobFilesTest, AFolderThatWasThereIsNotOpenedForOtherUsers) {
+  fs::create_directory(folder_.path() / "jobs");
+  fs::permissions(folder_.path() / "jobs", fs::perms::owner_all);
+  ASSERT_TRUE(unpack(JobId::random(), {}).ok());
+  EXPECT_EQ(fs::status(folder_.path() / "jobs").permissions(), fs::perms::owner_all);
+  JobUser other;
+  other.uid = ::geteuid(), other.gid = ::getegid();
+  const auto refused =
+      wait_for<runtime::JobFolder>(loop_, deadline_after(std::chrono::seconds(10)), [&](auto done) {
+        loop_.post([=, this] { files_->unpack(JobId::random(), {}, {}, other, done); });
+      });
+  EXPECT_NE(refused.status().message().find("chmod 711"), std::string::npos)
+      << refused.status().message();
 }
 
 TEST(JobUser, IsRefusedUnlessSomethingProvesIt) {

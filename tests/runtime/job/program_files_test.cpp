@@ -11,6 +11,7 @@
 
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
+#include "runtime/process/cache_folder.h"
 #include "runtime/process/file_util.h"
 #include "runtime/transport/blocking.h"
 #include "runtime/transport/listener.h"
@@ -158,6 +159,21 @@ TEST_F(ProgramFilesTest, ACacheThatOthersCanWriteToIsNotUsed) {
   EXPECT_EQ(find(elsewhere).status().code(), ErrorCode::kInvalidArgument);
 }
 
+TEST_F(ProgramFilesTest, AFolderThatIsNotACacheIsNotUsed) {
+  DriverInfo elsewhere = driver_;
+  elsewhere.executable.path = "/nowhere/driver";
+  // The user's own, at the place and with the size of what would be fetched again.
+  const fs::path theirs = folder_.path() / "b" / driver_.executable.hash / "driver";
+  fs::create_directories(theirs.parent_path());
+  ASSERT_TRUE(write_file_atomic(theirs, std::string(driver_.executable.bytes, 'x'), 0700).ok());
+  const auto refused = find(elsewhere);
+  EXPECT_EQ(refused.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.status().message().find((folder_.path() / "b").string() + " is not empty"),
+            std::string::npos)
+      << refused.status().message();
+  EXPECT_EQ(read_file(theirs, 100 << 20)->front(), 'x');
+}
+
 TEST_F(ProgramFilesTest, AChangedProgramIsAnErrorAndLeavesNothing) {
   DriverInfo elsewhere = driver_;
   elsewhere.executable.path = "/nowhere/driver";
@@ -169,7 +185,7 @@ TEST_F(ProgramFilesTest, AChangedProgramIsAnErrorAndLeavesNothing) {
             std::string::npos)
       << found.status().message();
   for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / "b"))
-    EXPECT_TRUE(entry.is_directory()) << entry.path();
+    EXPECT_TRUE(entry.is_directory() || entry.path().filename() == kCacheMark) << entry.path();
 }
 
 TEST_F(ProgramFilesTest, AProgramThatRunsIsHadAsItIs) {
@@ -221,13 +237,13 @@ TEST_F(ProgramFilesTest, TheCacheKeepsWhatIsUsedAndGivesUpWhatWasUsedLongestAgo)
   const auto make_old = [&](char name, int days) {
     const fs::path file = cache / std::string(32, name) / "driver";
     fs::create_directories(file.parent_path());
-    fs::permissions(cache, fs::perms::owner_all);
     EXPECT_TRUE(write_file_atomic(file, std::string(bytes, name), 0700).ok());
     const timespec used_at{1'700'000'000 - 86400 * days, 0};
     const timespec then[2] = {used_at, used_at};
     EXPECT_EQ(::utimensat(AT_FDCWD, file.c_str(), then, 0), 0);
     return file;
   };
+  ASSERT_TRUE(make_cache_folder(cache).ok());
   const fs::path used = make_old('1', 9), old = make_old('2', 8), older = make_old('3', 20);
   const fs::path left = cache / std::string(32, '4') / "driver.part-0badcafe";  // of a dead node
   fs::create_directories(left.parent_path());
@@ -257,6 +273,7 @@ TEST_F(ProgramFilesTest, AFullDiskMakesRoomOrIsNamed) {
   fs::create_directory(disk);
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=17m,mode=0700") != 0)
     GTEST_SKIP() << "needs the right to mount";
+  ASSERT_TRUE(make_cache_folder(disk / "programs").ok());
   const fs::path old = disk / "programs" / std::string(32, '1') / "driver";
   fs::create_directories(old.parent_path());
   ASSERT_TRUE(write_file_atomic(old, std::string((8 << 20) + (400 << 10), 'x'), 0700).ok());

@@ -14,6 +14,7 @@
 
 #include "runtime/control/key_value_client.h"
 #include "runtime/core/disk_space.h"
+#include "runtime/process/cache_folder.h"
 #include "runtime/process/file_util.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
@@ -164,7 +165,8 @@ TEST_F(FullDisk, AJobWhoseEndCannotBeRecordedHasItsProcessesEnded) {
 TEST_F(FullDisk, AJobsFilesTakeThePlaceOfOldOnes) {
   if (!mount("8m")) GTEST_SKIP() << "needs the right to mount";
   moved_ = std::make_unique<support::ScopedVariable>("STARLING_CACHE", (disk_ / "c").c_str());
-  fs::create_directory(disk_ / "c");
+  for (const char* cache : {"files", "programs"})
+    ASSERT_TRUE(make_cache_folder(disk_ / "c" / cache).ok());
   make_old_file(disk_ / "c/files" / std::string(64, 'a'), 2 * kMiB);
   make_old_file(disk_ / "c/programs" / std::string(32, 'b') / "driver", 2 * kMiB);
   make_old_file(disk_ / "c/programs" / std::string(32, 'c') / "driver", 2 * kMiB);
