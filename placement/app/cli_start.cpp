@@ -141,7 +141,7 @@ class NodeRun {
   }
 
   void drop_session() {
-    spill_.reset();
+    drop_spill();
     if (plan_.node.session_dir.empty()) return;
     remove_session(plan_.node.session_dir);
     std::error_code ignored;
@@ -153,7 +153,11 @@ class NodeRun {
 
   /// A session's folder, the node, and everybody's way to find it.
   Status try_to_join() {
-    auto created = SessionFolder::create(plan_.node.cluster, plan_.node.node, plan_.node.token);
+    // One that joins again stays in the root that it began with.
+    const fs::path& former = plan_.node.session_dir;
+    auto created =
+        SessionFolder::create(plan_.node.cluster, plan_.node.node, plan_.node.token,
+                              former.empty() ? session_root() : former.parent_path().parent_path());
     if (!created.ok()) return created.status();
     const fs::path session = created->path();
     plan_.node.session_dir = session;
@@ -180,8 +184,11 @@ class NodeRun {
       const fs::path parent = options_.spill_dir.empty() ? session : fs::path(options_.spill_dir);
       auto place = SpillPlace::create(parent, plan_.node.node);
       if (!place.ok()) return place.status();
-      spill_ = *std::move(place);
-      plan_.node.spill.folder = spill_->path().string();
+      plan_.node.spill.folder = (*place)->path().string();
+      on_loop(loop_, [&] {
+        spill_ = *std::move(place);
+        return true;
+      });
       plan_.node.spill.limit_bytes = options_.spill_limit.value_or(0);
     }
     if (report_.background()) {
@@ -235,13 +242,20 @@ class NodeRun {
     if (auto endpoint = Endpoint::parse(node_->address()); endpoint.ok())
       plan_.node.bind.port = endpoint->port;  // where others know it
     give_up();
-    spill_.reset();
+    drop_spill();
     remove_session(plan_.node.session_dir);
     unlock_session();
     if (!keeps_journal() && !plan_.node.journal.empty()) {
       std::error_code ignored;
       fs::remove_all(plan_.node.journal, ignored);
     }
+  }
+
+  void drop_spill() {
+    on_loop(loop_, [this] {
+      spill_.reset();
+      return true;
+    });
   }
 
   void give_up() {
@@ -310,6 +324,8 @@ class NodeRun {
     if (!session_) return;
     if (Status status = session_->refresh(); !status.ok())
       LOG(warn, "the node's files: {}", status.message());
+    if (Status status = spill_ ? spill_->refresh() : Status(); !status.ok())
+      LOG(warn, "{}", status.message());
     refresh_.expires_after(kRefreshPeriod);
     refresh_.async_wait([this](boost::system::error_code ec) {
       if (!ec) refresh_session();
@@ -373,7 +389,8 @@ int start_command(const StartOptions& options, const MetricsProvider& metrics) {
   plan->node.metrics = metrics;
   if (plan->node.tls.any() && metrics.check_tls) {
     if (Status status = metrics.check_tls(plan->node.tls); !status.ok()) {
-      std::fprintf(stderr, "error: --tls-cert, --tls-key: %s\n", status.message().c_str());
+      std::fprintf(stderr, "error: --tls-cert, --tls-key: %s\n",
+                   printable_text(status.message()).c_str());
       return 1;
     }
   }
@@ -383,8 +400,11 @@ int start_command(const StartOptions& options, const MetricsProvider& metrics) {
       SIG_IGN);  // a file-size limit that is too low is an error of the write, with the file's name
   if (options.block || options.is_private) {
     if (options.is_private) {
+      // LocalCluster has asked for the signal already, when it made this process. A parent's number
+      // says nothing: in a container the program that runs there is number 1.
+      const pid_t parent = ::getppid();
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (::getppid() == 1) return 1;  // its parent is gone already
+      if (::getppid() != parent) return 1;
     }
     StartReport report;
     return run_node(options, std::move(*plan), report);

@@ -58,10 +58,15 @@ std::vector<fs::path> id_folders(const fs::path& folder) {
   return found;
 }
 
-/// Whether the folder was made as a root by this user's Starling.
-bool is_marked_root(const fs::path& folder) {
-  return check_private_folder(folder).ok() &&
-         read_private_file(folder / kRootMark, kSmallFileBytesMax).ok();
+/// Whether the folder was made as a root by this user's Starling. Until the nodes in it have put
+/// back a mark that was removed, they prove it.
+bool is_own_root(const fs::path& folder) {
+  if (!check_private_folder(folder).ok()) return false;
+  if (read_private_file(folder / kRootMark, kSmallFileBytesMax).ok()) return true;
+  const auto folders = node_folders(folder);
+  return folders.ok() && std::any_of(folders->begin(), folders->end(), [](const fs::path& node) {
+           return is_locked(node / kNodeLock);
+         });
 }
 
 Status no_cluster(const std::string& detail) {
@@ -80,7 +85,7 @@ fs::path session_root() {
     const std::string named = error ? given : whole.string();
     struct stat info {};
     const bool is_there = ::lstat(named.c_str(), &info) == 0;
-    return !is_there || is_marked_root(named) ? fs::path(named) : fs::path(named) / own;
+    return !is_there || is_own_root(named) ? fs::path(named) : fs::path(named) / own;
   }
   std::string base = environment("XDG_RUNTIME_DIR");
   if (base.empty() || ::access(base.c_str(), W_OK | X_OK) != 0) base = "/tmp";
@@ -118,9 +123,8 @@ std::optional<SessionInfo> read_session(const fs::path& dir) {
   return info;
 }
 
-Result<std::vector<fs::path>> node_folders() {
+Result<std::vector<fs::path>> node_folders(const fs::path& root) {
   std::vector<fs::path> found;
-  const fs::path root = session_root();
   const Status trusted = check_private_folder(root);
   if (trusted.code() == ErrorCode::kNotFound) return found;
   if (!trusted.ok()) return trusted.with_context("the folder of sessions");
@@ -131,8 +135,8 @@ Result<std::vector<fs::path>> node_folders() {
   return found;
 }
 
-Result<std::vector<SessionInfo>> find_sessions() {
-  auto folders = node_folders();
+Result<std::vector<SessionInfo>> find_sessions(const fs::path& root) {
+  auto folders = node_folders(root);
   if (!folders.ok()) return folders.status();
   std::vector<SessionInfo> sessions;
   for (const fs::path& folder : *folders) {
@@ -142,15 +146,15 @@ Result<std::vector<SessionInfo>> find_sessions() {
   return sessions;
 }
 
-std::vector<SessionInfo> running_sessions() {
-  auto sessions = find_sessions();
+std::vector<SessionInfo> running_sessions(const fs::path& root) {
+  auto sessions = find_sessions(root);
   if (sessions.ok()) return *std::move(sessions);
   LOG(warn, "{}", sessions.status().message());
   return {};
 }
 
-std::string last_session() {
-  const auto last = read_private_file(session_root() / "last", kSmallFileBytesMax);
+std::string last_session(const fs::path& root) {
+  const auto last = read_private_file(root / "last", kSmallFileBytesMax);
   return last.ok() ? trimmed_token(*last) : "";
 }
 

@@ -54,7 +54,8 @@ struct SessionInfo {
 
 /// The user's folder of sessions: `starling-$UID` in XDG_RUNTIME_DIR or /tmp; or what
 /// STARLING_SESSION_ROOT names, where that is not there yet or was made by this user's Starling,
-/// and otherwise `starling-$UID` in it.
+/// which its mark tells, or a node of this user's that lives in it; and otherwise `starling-$UID`
+/// in it.
 std::filesystem::path session_root();
 
 /// The name of a root's mark, and of the file that a living node has locked.
@@ -64,17 +65,18 @@ inline constexpr const char* kNodeLock = "lock";
 /// What a node's folder says of its node; nothing where it is damaged or another user's.
 std::optional<SessionInfo> read_session(const std::filesystem::path& dir);
 
-/// The folders of this user's nodes below the root, living or not. Errors: kInvalidArgument (the
+/// The folders of this user's nodes below a root, living or not. Errors: kInvalidArgument (the
 /// root is another user's, open to others, or a link).
-Result<std::vector<std::filesystem::path>> node_folders();
+Result<std::vector<std::filesystem::path>> node_folders(
+    const std::filesystem::path& root = session_root());
 
 /// Sessions of nodes that live, in the order of their folders. Errors: as node_folders().
-Result<std::vector<SessionInfo>> find_sessions();
+Result<std::vector<SessionInfo>> find_sessions(const std::filesystem::path& root = session_root());
 /// The same; none where the root is not to be trusted, which is logged.
-std::vector<SessionInfo> running_sessions();
+std::vector<SessionInfo> running_sessions(const std::filesystem::path& root = session_root());
 
 /// The node folder that `starling start` made last; empty: none.
-std::string last_session();
+std::string last_session(const std::filesystem::path& root = session_root());
 
 /// What to take when neither a name nor a last session says which cluster.
 enum class Fallback { kOnlyCluster, kNone };

@@ -87,12 +87,12 @@ void remove_node_folder(const fs::path& dir) {
 }
 
 /// Those that ended longest ago go until the rest is within the common limits.
-void trim_ended(std::vector<EndedNode> ended) {
+void trim_ended(std::vector<EndedNode> ended, const fs::path& root) {
   std::sort(ended.begin(), ended.end(),
             [](const EndedNode& a, const EndedNode& b) { return a.written_ns < b.written_ns; });
   std::uint64_t bytes = 0;
   for (const EndedNode& node : ended) bytes += node.bytes;
-  const auto disk = disk_space(session_root());
+  const auto disk = disk_space(root);
   const std::uint64_t bytes_max =
       disk.ok() ? std::min(kEndedNodesBytesMax, share_of(*disk, bytes, kEndedDiskParts))
                 : kEndedNodesBytesMax;
@@ -111,26 +111,26 @@ void trim_ended(std::vector<EndedNode> ended) {
 /// `last` goes on to another of them.
 void forget(const fs::path& dir, const std::vector<SessionInfo>& running) {
   const fs::path cluster_dir = dir.parent_path();
+  const fs::path root = cluster_dir.parent_path();
   std::optional<fs::path> sibling;
   for (const SessionInfo& other : running) {
     if (other.dir.parent_path() == cluster_dir && other.dir != dir) sibling = other.dir;
   }
   // A node that is starting has its lock, and not its node.json yet.
-  const auto folders = node_folders();
+  const auto folders = node_folders(root);
   const bool is_needed =
       !folders.ok() || std::any_of(folders->begin(), folders->end(), [&](const fs::path& other) {
         return other.parent_path() == cluster_dir && other != dir && is_locked(other / kNodeLock);
       });
   std::error_code error;
   if (!is_needed) fs::remove(cluster_dir / "token", error);
-  if (last_session() != dir.string()) return;
+  if (last_session(root) != dir.string()) return;
   if (sibling) {
     // What was started last is gone; its cluster is still the one that commands mean.
-    const Status status =
-        write_file_atomic(session_root() / "last", sibling->string() + "\n", 0600);
+    const Status status = write_file_atomic(root / "last", sibling->string() + "\n", 0600);
     if (status.ok()) return;
   }
-  fs::remove(session_root() / "last", error);
+  fs::remove(root / "last", error);
 }
 
 /// Sets the file's times to now, without following a link.
@@ -140,6 +140,13 @@ void touch(const fs::path& file) {
 
 bool is_missing(const fs::path& file) {
   return ::access(file.c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
+/// A folder that STARLING_SESSION_ROOT names may have to be made, with ours in it.
+Status make_root_and_parent(const fs::path& root) {
+  if (const fs::path parent = root.parent_path(); !parent.empty() && is_missing(parent))
+    ::mkdir(parent.c_str(), 0700);
+  return make_session_root(root).with_context("the folder of sessions");
 }
 
 }  // namespace
@@ -165,10 +172,10 @@ Status make_session_root(const fs::path& root) {
   return is_missing(root / kRootMark) ? write_file_atomic(root / kRootMark, mark, 0600) : Status();
 }
 
-void remove_dead_sessions() {
-  auto folders = node_folders();
+void remove_dead_sessions(const fs::path& root) {
+  auto folders = node_folders(root);
   if (!folders.ok()) return;
-  const std::vector<SessionInfo> running = running_sessions();
+  const std::vector<SessionInfo> running = running_sessions(root);
   const auto now = fs::file_time_type::clock::now();
   std::vector<EndedNode> ended;
   for (const fs::path& dir : *folders) {
@@ -190,7 +197,7 @@ void remove_dead_sessions() {
     else
       ended.push_back(look_at_ended(dir));
   }
-  trim_ended(std::move(ended));
+  trim_ended(std::move(ended), root);
 }
 
 fs::path local_root(std::int32_t program) {
@@ -216,8 +223,8 @@ void remove_dead_local_roots() {
 SessionFolder::SessionFolder(fs::path path, std::string token)
     : path_(std::move(path)), token_(std::move(token)) {}
 
-Result<SessionFolder> SessionFolder::create(ClusterId cluster, NodeId node, std::string token) {
-  const fs::path root = session_root();
+Result<SessionFolder> SessionFolder::create(ClusterId cluster, NodeId node, std::string token,
+                                            const fs::path& root) {
   SessionFolder folder(root / cluster.short_hex() / node.short_hex(), std::move(token));
   if (folder.path_.string().size() + 1 + kSocketNameBytesMax >= sizeof(sockaddr_un::sun_path)) {
     return invalid_argument("the session folder " + folder.path_.string() +
@@ -226,13 +233,9 @@ Result<SessionFolder> SessionFolder::create(ClusterId cluster, NodeId node, std:
                                                                            : "XDG_RUNTIME_DIR") +
                             " to a folder with a shorter name");
   }
-  // A folder that STARLING_SESSION_ROOT names may have to be made, with ours in it.
-  if (const fs::path parent = root.parent_path(); !parent.empty() && is_missing(parent))
-    ::mkdir(parent.c_str(), 0700);
-  if (Status status = make_session_root(root); !status.ok())
-    return status.with_context("the folder of sessions");
+  if (Status status = make_root_and_parent(root); !status.ok()) return status;
   if (Status status = folder.lock(); !status.ok()) return status;
-  remove_dead_sessions();
+  remove_dead_sessions(root);
   remove_dead_local_roots();
   return folder;
 }
@@ -246,8 +249,12 @@ Status SessionFolder::lock() {
     if (!held.ok()) return held.status();
     lock_ = *std::move(held);
   }
-  if (auto root = FileLock::of_folder(session_root()); root.ok()) root_ = *std::move(root);
+  lock_root();
   return write_file_atomic(path_.parent_path() / "token", token_, 0600);
+}
+
+void SessionFolder::lock_root() {
+  if (auto held = FileLock::of_folder(root()); held.ok()) root_lock_ = *std::move(held);
 }
 
 Status SessionFolder::use_token(std::string token) {
@@ -277,16 +284,15 @@ Status SessionFolder::publish(SessionInfo info, bool as_last) {
   if (Status status = write_node_file(); !status.ok()) return status;
   if (!as_last) return {};
   is_last_ = true;
-  return write_file_atomic(session_root() / "last", path_.string() + "\n", 0600);
+  return write_file_atomic(root() / "last", path_.string() + "\n", 0600);
 }
 
 Status SessionFolder::refresh() {
-  if (!root_.is_held()) {
-    if (auto root = FileLock::of_folder(session_root()); root.ok()) root_ = *std::move(root);
-  }
-  if (!lock_.is_of(path_ / kNodeLock) || is_missing(path_.parent_path() / "token")) {
+  if (!root_lock_.is_of(root())) lock_root();
+  if (!lock_.is_of(path_ / kNodeLock) || is_missing(path_.parent_path() / "token") ||
+      is_missing(root() / kRootMark)) {
     LOG(warn, "files of this node in {} were removed: putting them back", path_.string());
-    if (Status status = make_session_root(session_root()); !status.ok()) return status;
+    if (Status status = make_root_and_parent(root()); !status.ok()) return status;
     if (Status status = lock(); !status.ok()) return status;
   }
   // Another node may have put an older one there; or a full disk kept the new one out.
@@ -297,7 +303,7 @@ Status SessionFolder::refresh() {
   if (published_ && is_missing(path_ / "node.json")) {
     if (Status status = write_node_file(); !status.ok()) return status;
   }
-  const fs::path last = session_root() / "last";
+  const fs::path last = root() / "last";
   if (is_last_ && is_missing(last)) {
     if (Status status = write_file_atomic(last, path_.string() + "\n", 0600); !status.ok())
       return status;
@@ -305,7 +311,7 @@ Status SessionFolder::refresh() {
   std::error_code error;
   for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error))
     touch(at->path());
-  for (const fs::path& file : {path_.parent_path() / "token", last, session_root() / kRootMark})
+  for (const fs::path& file : {path_.parent_path() / "token", last, root() / kRootMark})
     touch(file);
   return {};
 }
@@ -313,7 +319,7 @@ Status SessionFolder::refresh() {
 void remove_session(const fs::path& dir) {
   if (is_missing(dir / kNodeLock)) return;
   remove_run_files(dir);
-  forget(dir, running_sessions());
+  forget(dir, running_sessions(dir.parent_path().parent_path()));
 }
 
 }  // namespace runtime

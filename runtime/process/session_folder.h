@@ -17,10 +17,12 @@ namespace runtime {
 class SessionFolder {
  public:
   /// Makes `<root>/<cluster>/<node>/logs`, all 0700, and the token's file. What dead nodes of this
-  /// user left is removed on the way: run files at once, logs after a week.
+  /// user left is removed on the way: run files at once, logs after a week. The root stays the same
+  /// for this object, whatever becomes of its mark.
   /// Errors: kInvalidArgument (a folder there is another user's, open to others, or a link; socket
   /// paths below it would be too long; no locks there).
-  static Result<SessionFolder> create(ClusterId cluster, NodeId node, std::string token);
+  static Result<SessionFolder> create(ClusterId cluster, NodeId node, std::string token,
+                                      const std::filesystem::path& root = session_root());
 
   const std::filesystem::path& path() const { return path_; }
 
@@ -30,13 +32,15 @@ class SessionFolder {
   /// The cluster has another one: its file says so from now on.
   Status use_token(std::string token);
 
-  /// Keeps the files young, and puts back those that somebody has removed: lock, token, node.json
-  /// and `last`. Sockets cannot be put back.
+  /// Keeps the files young, and puts back those that somebody has removed: the root with its mark,
+  /// lock, token, node.json and `last`. Sockets cannot be put back.
   Status refresh();
 
  private:
   SessionFolder(std::filesystem::path path, std::string token);
+  std::filesystem::path root() const { return path_.parent_path().parent_path(); }
   Status lock();
+  void lock_root();
   Status write_node_file() const;
 
   std::filesystem::path path_;
@@ -44,7 +48,7 @@ class SessionFolder {
   std::optional<SessionInfo> published_;
   bool is_last_ = false;
   FileLock lock_;
-  FileLock root_;  // against systemd-tmpfiles
+  FileLock root_lock_;  // against systemd-tmpfiles
 };
 
 /// Removes node.json and the sockets; the token and `last` too when no other node needs them. Logs
@@ -54,7 +58,7 @@ void remove_session(const std::filesystem::path& dir);
 /// Removes what dead nodes of this user left: run files and spilled objects at once, their folders
 /// with the logs after a week, or once all of them are more than 200 or have more than 2 GiB (or a
 /// quarter of what the disk has): those that ended longest ago.
-void remove_dead_sessions();
+void remove_dead_sessions(const std::filesystem::path& root = session_root());
 
 /// The root of the cluster that a program has for itself.
 std::filesystem::path local_root(std::int32_t program);

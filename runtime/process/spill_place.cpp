@@ -62,6 +62,10 @@ Status SpillPlace::lock() {
   return unavailable(path_.string() + " is removed by another process as soon as it is made");
 }
 
+Status SpillPlace::refresh() {
+  return lock_.is_of(path_ / kSpillLock) ? Status() : lock().with_context("spill folder");
+}
+
 SpillPlace::~SpillPlace() {
   if (lock_.is_of(path_ / kSpillLock)) remove_spilled(path_);
 }

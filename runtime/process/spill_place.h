@@ -26,6 +26,10 @@ class SpillPlace {
 
   const std::filesystem::path& path() const { return path_; }
 
+  /// Puts back the folder's lock that somebody has removed: without it the folder would stay when
+  /// the node is killed. Errors: as create().
+  Status refresh();
+
  private:
   explicit SpillPlace(std::filesystem::path path) : path_(std::move(path)) {}
   Status lock();

@@ -309,7 +309,49 @@ TEST_F(SessionTest, ARootIsKnownByItsMark) {
   publish(a_, "127.0.0.1:1", "127.0.0.1:1");
   EXPECT_EQ(session_root(), named);
   fs::remove(named / kRootMark);
+  EXPECT_EQ(session_root(), named) << "its node lives";
+  EXPECT_TRUE(find_cluster("").ok());
+  folders_.clear();
   EXPECT_NE(session_root(), named);
+}
+
+TEST_F(SessionTest, ALivingNodeKeepsTheRootThatItBeganWith) {
+  const fs::path named = folder_.path() / "s";
+  const SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  // Each of them, then all: then nothing is left by which a command could tell.
+  const std::vector<fs::path> files = {named / kRootMark, named / "last", info.dir / kNodeLock,
+                                       info.dir.parent_path() / "token", info.dir / "node.json"};
+  for (const fs::path& file : files) {
+    ASSERT_TRUE(fs::remove(file)) << file;
+    ASSERT_TRUE(folders_.at(info.dir).refresh().ok());
+    EXPECT_TRUE(fs::exists(file)) << file;
+    EXPECT_EQ(find_cluster("")->address, "127.0.0.1:1") << file;
+  }
+  for (const fs::path& file : files) ASSERT_TRUE(fs::remove(file)) << file;
+  EXPECT_NE(session_root(), named);
+  const Status refreshed = folders_.at(info.dir).refresh();
+  ASSERT_TRUE(refreshed.ok()) << refreshed.to_string();
+  for (const fs::path& file : files) EXPECT_TRUE(fs::exists(file)) << file;
+  EXPECT_EQ(find_cluster("")->address, "127.0.0.1:1");
+  EXPECT_FALSE(fs::exists(named / ("starling-" + std::to_string(::geteuid()))));
+  // Another start meanwhile makes no second root.
+  ASSERT_TRUE(fs::remove(named / kRootMark));
+  publish(b_, "127.0.0.1:2", "127.0.0.1:2");
+  EXPECT_TRUE(fs::exists(named / kRootMark));
+  EXPECT_EQ(find_sessions()->size(), 2u);
+  // What ends forgets itself where it was.
+  ASSERT_TRUE(fs::remove(named / kRootMark));
+  remove_session(info.dir);
+  EXPECT_FALSE(fs::exists(info.dir.parent_path() / "token"));
+}
+
+TEST_F(SessionTest, ARootThatWasRemovedIsMadeAgain) {
+  const SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  fs::remove_all(folder_.path() / "s");
+  const Status refreshed = folders_.at(info.dir).refresh();
+  ASSERT_TRUE(refreshed.ok()) << refreshed.to_string();
+  EXPECT_EQ(find_cluster("")->address, "127.0.0.1:1");
+  EXPECT_EQ(mode_of(folder_.path() / "s"), 0700u);
 }
 
 TEST_F(SessionTest, FoldersThatOthersCanEnterAreRefusedAndStayAsTheyAre) {
@@ -424,14 +466,44 @@ TEST(CacheFolder, IsUsableWhateverTheUmask) {
     const fs::path cache = folder.path() / std::to_string(mask);
     support::ScopedVariable named("STARLING_CACHE", cache.c_str());
     const mode_t before = ::umask(mask);
-    const Status made = make_cache_folder(cache / "programs" / "1");
+    const Status made = make_cache_folder(cache / "programs");
+    const Status within = make_folder_in_cache(cache / "programs" / "1");
     ::umask(before);
     EXPECT_TRUE(made.ok()) << made.to_string();
+    EXPECT_TRUE(within.ok()) << within.to_string();
+    EXPECT_TRUE(check_cache_folder(cache / "programs").ok());
     EXPECT_TRUE(cache_folder().ok());
     EXPECT_TRUE(check_unshared_folder(cache / "programs").ok());
-    if (::geteuid() == 0)
+    if (::geteuid() == 0) {
       EXPECT_NE(fs::status(cache).permissions() & fs::perms::others_exec, fs::perms::none) << mask;
+    }
   }
+}
+
+TEST(CacheFolder, IsKnownByAMarkOfThisUsers) {
+  support::TemporaryFolder folder;
+  const fs::path made = folder.path() / "files", empty = folder.path() / "empty";
+  ASSERT_TRUE(make_cache_folder(made).ok());
+  ASSERT_TRUE(write_file_atomic(made / "x", "", 0600).ok());
+  EXPECT_TRUE(check_cache_folder(made).ok());
+  EXPECT_TRUE(make_cache_folder(made).ok()) << "again";
+  EXPECT_EQ(check_cache_folder(empty).code(), ErrorCode::kNotFound);
+  fs::create_directory(empty);
+  fs::permissions(empty, static_cast<fs::perms>(0700));
+  EXPECT_EQ(check_cache_folder(empty).code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(make_cache_folder(empty).ok());
+  EXPECT_EQ(fs::status(empty).permissions(), static_cast<fs::perms>(0700));
+  // A mark that others could have put there is none.
+  fs::remove(made / kCacheMark);
+  EXPECT_EQ(make_cache_folder(made).code(), ErrorCode::kInvalidArgument);
+  fs::create_symlink(empty / kCacheMark, made / kCacheMark);
+  EXPECT_EQ(make_cache_folder(made).code(), ErrorCode::kInvalidArgument);
+  fs::remove(made / kCacheMark);
+  ASSERT_TRUE(write_file_atomic(made / kCacheMark, "", 0600).ok());
+  EXPECT_TRUE(make_cache_folder(made).ok());
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::chown((made / kCacheMark).c_str(), 65534, 65534), 0);
+  EXPECT_EQ(make_cache_folder(made).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(HomeFolder, IsNotTheTemporaryFolder) {

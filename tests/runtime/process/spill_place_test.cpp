@@ -88,6 +88,22 @@ TEST_F(SpillPlaceTest, WhatAKilledNodeLeftGoesWithTheNextOneAndALivingOnesStays)
   EXPECT_TRUE(fs::exists(of(living) / "1.spill"));
 }
 
+TEST_F(SpillPlaceTest, ALockThatACleanerTookAwayIsPutBack) {
+  const NodeId node = NodeId::random();
+  auto place = SpillPlace::create(parent_, node);
+  ASSERT_TRUE(place.ok()) << place.status().to_string();
+  std::ofstream((*place)->path() / "7.spill") << "object";
+  ASSERT_TRUE(fs::remove(of(node) / "lock"));
+  ASSERT_TRUE((*place)->refresh().ok());
+  EXPECT_TRUE(is_locked(of(node) / "lock"));
+  remove_dead_spills(parent_);
+  EXPECT_TRUE(fs::exists(of(node) / "7.spill")) << "it lives";
+  fs::remove_all(of(node));
+  ASSERT_TRUE((*place)->refresh().ok());
+  place->reset();
+  EXPECT_FALSE(fs::exists(of(node)));
+}
+
 TEST_F(SpillPlaceTest, NothingUnmarkedIsRemoved) {
   const auto make = [&](const fs::path& folder) {
     fs::create_directories(folder);
