@@ -309,7 +309,8 @@ function(starling_programs)
     target_link_libraries(starling-config PRIVATE rl_app_check)
     # What a user's reward library is loaded into: small, without torch.
     add_executable(starling-reward-host ${CMAKE_SOURCE_DIR}/rl/reward/reward_host_main.cpp
-      ${CMAKE_SOURCE_DIR}/runtime/process/orphan_keeper.cpp)
+      ${CMAKE_SOURCE_DIR}/runtime/process/orphan_keeper.cpp
+      ${CMAKE_SOURCE_DIR}/runtime/process/process_tree.cpp)
     target_include_directories(starling-reward-host PRIVATE ${CMAKE_SOURCE_DIR})
     target_link_libraries(starling-reward-host PRIVATE nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
     list(APPEND programs starling-rl starling-config starling-reward-host)

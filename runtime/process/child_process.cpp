@@ -4,12 +4,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <map>
 
 #include "runtime/core/simulation.h"
+#include "runtime/core/thread.h"
 #include "runtime/core/timer.h"
 #include "runtime/process/pipe.h"
 #include "runtime/process/process_info.h"
@@ -25,6 +27,13 @@ namespace {
 // How long after the end of a process its pipes may still be held open by others before they are
 // given up.
 constexpr auto kDrainMax = std::chrono::milliseconds(200);
+
+// Between two times that supervisors are had to go on, should their program have stopped them; and
+// between two looks whether the last of them has ended.
+constexpr std::chrono::milliseconds kResumePause{500};
+constexpr std::chrono::milliseconds kLastSupervisorLook{20};
+// How long those that are to kill everything have for it.
+constexpr std::chrono::seconds kKillPatience{4};
 
 /// A file in memory, so that nobody has to feed a pipe.
 Result<FileDescriptor> open_input(const std::string& bytes) {
@@ -89,6 +98,7 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
         process(std::move(spawned)),
         exit_watch(loop.context(), pidfd.release()),
         timer(loop.context()),
+        look(loop.context()),
         streams{Stream(loop.context(), std::move(out)), Stream(loop.context(), std::move(err))},
         handlers(std::move(process_handlers)) {}
 
@@ -98,6 +108,7 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
                           [self = shared_from_this()](boost::system::error_code ec) {
                             if (!ec) self->reap();
                           });
+    if (process.is_supervised()) look_again(kResumePause);
   }
 
   void end(std::chrono::milliseconds grace) {
@@ -117,6 +128,40 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
   void kill_now() {
     process.signal_group(SIGKILL);
     process.order(SupervisorOrder::kKill);
+    kill_below_at = std::min(kill_below_at, deadline_after(kKillPatience));
+  }
+
+  /// After its supervisors, which the program can stop, and kill.
+  void look_again(std::chrono::milliseconds pause) {
+    look.expires_after(pause);
+    look.async_wait([self = shared_from_this()](boost::system::error_code ec) {
+      if (ec || self->ended) return;
+      self->process.resume_supervisors();
+      if (self->kill_below_at <= steady_now()) self->kill_below();
+      if (self->process.ended()) return self->reap();
+      self->look_again(kResumePause);
+    });
+  }
+
+  /// Takes a moment, hence the thread.
+  void kill_below() {
+    kill_below_at = Deadline::max();
+    auto thread = Thread::start_real([self = shared_from_this()]() mutable {
+      self->process.kill_below();
+      EventLoop& done = self->loop;
+      done.post([self = std::move(self)] {
+        self->end_killer();
+        self->kill_below_at = deadline_after(kKillPatience);
+      });
+    });
+    if (thread.ok())
+      killer = *std::move(thread);
+    else
+      process.kill_below();
+  }
+
+  void end_killer() {
+    if (killer.joinable()) killer.join();
   }
 
   void read(int index) {
@@ -146,6 +191,11 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
 
   void reap() {
     if (ended) return;
+    if (process.has_supervisor()) {  // its keeper was killed, and it kills what is left
+      kill_below_at = std::min(kill_below_at, deadline_after(kKillPatience));
+      return look_again(kLastSupervisorLook);
+    }
+    end_killer();
     // What it left behind in its group; before it is reaped, while the number is surely its own.
     // A supervisor has ended all of it, unless it was killed itself.
     const std::optional<DeathCause> end = process.ended();
@@ -182,6 +232,7 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
   void close_all() {
     boost::system::error_code ignored;
     timer.cancel();
+    look.cancel();
     for (Stream& stream : streams) stream.pipe.close(ignored);
     exit_watch.close(ignored);
   }
@@ -191,6 +242,9 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
   SpawnedProcess process;
   asio::posix::stream_descriptor exit_watch;
   Timer timer;  // first the grace of end(), then the draining
+  Timer look;   // after supervisors
+  Deadline kill_below_at = Deadline::max();
+  Thread killer;
   std::array<Stream, 2> streams;
   ProcessHandlers handlers;
   DeathCause cause;
@@ -219,8 +273,8 @@ LoopProcess::~LoopProcess() {
   state_->abandoned = true;
   state_->handlers = {};
   if (!state_->ended) {
-    state_->kill_now();
-    state_->process.reap();
+    state_->end_killer();
+    state_->process = {};  // kills and reaps it
     state_->ended = true;
   }
   state_->close_all();

@@ -3,9 +3,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,8 @@ namespace runtime {
 
 namespace {
 
-constexpr int kKillRoundsMax = 200;  // a millisecond and a look at all processes each
+constexpr int kKillRoundsMax = 200;  // a millisecond and a few looks at all processes each
+constexpr int kStopRoundsMax = 50;   // a look each, until no new process appears
 
 std::string process_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -53,19 +56,30 @@ std::vector<pid_t> descendants_of(pid_t root, const std::string& mark) {
   return found;
 }
 
+/// Those that have not ended, all of them stopped: none starts others.
+std::set<pid_t> stopped_descendants_of(pid_t root, const std::string& mark) {
+  std::set<pid_t> stopped;
+  for (int round = 0; round < kStopRoundsMax; ++round) {
+    std::set<pid_t> found;
+    for (const pid_t process : descendants_of(root, mark)) {
+      if (!has_ended(process)) found.insert(process);
+    }
+    if (std::includes(stopped.begin(), stopped.end(), found.begin(), found.end())) return found;
+    for (const pid_t process : found) ::kill(process, SIGSTOP);
+    stopped = std::move(found);
+  }
+  return stopped;
+}
+
 }  // namespace
 
 void kill_descendants(pid_t root, const std::string& mark) {
   // What loses its parent meanwhile becomes a child of `root`, where that keeps orphans, and is
   // found by the next round.
   for (int round = 0; round < kKillRoundsMax; ++round) {
-    bool any = false;
-    for (const pid_t process : descendants_of(root, mark)) {
-      if (has_ended(process)) continue;
-      any = true;
-      ::kill(process, SIGKILL);
-    }
-    if (!any) return;
+    const std::set<pid_t> left = stopped_descendants_of(root, mark);
+    if (left.empty()) return;
+    for (const pid_t process : left) ::kill(process, SIGKILL);
     ::usleep(1000);
   }
 }

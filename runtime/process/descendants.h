@@ -7,10 +7,10 @@
 
 namespace runtime {
 
-/// Kills the descendants of `root`, not `root` itself: by the chain of parents, or where that is
-/// broken by `mark`, a line of the environment that they began with ("NAME=value"). `root` must
-/// start nothing meanwhile: stop it first. Gives up after a bounded number of rounds.
-/// Cost: files of all processes of the machine, a few times.
+/// Stops the descendants of `root`, so that none starts others, and kills them; not `root` itself:
+/// by the chain of parents, or where that is broken by `mark`, a line of the environment that they
+/// began with ("NAME=value"). `root` must start nothing meanwhile: stop it first. Gives up after a
+/// bounded number of rounds. Cost: files of all processes of the machine, a few times.
 void kill_descendants(pid_t root, const std::string& mark);
 
 }  // namespace runtime

@@ -7,31 +7,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
+#include <initializer_list>
+
+#include "runtime/process/process_tree.h"
 
 namespace runtime {
 
 namespace {
 
-/// Kills the children of this process until it has none: those of one that dies become this one's.
+constexpr unsigned kKillPauseUs = 1000;
+
+/// Kills all below this process, of which those of one that dies become its children.
 void end_children() {
-  while (true) {
-    std::error_code error;
-    for (auto entry = std::filesystem::directory_iterator("/proc", error);
-         !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-      const pid_t process = std::atoi(entry->path().filename().c_str());
-      std::ifstream file(entry->path() / "stat");
-      std::string stat;
-      if (process <= 0 || !std::getline(file, stat)) continue;
-      const std::size_t end = stat.rfind(')');  // "PID (NAME) STATE PARENT ..."
-      if (end != std::string::npos && end + 4 < stat.size() &&
-          std::atoi(stat.c_str() + end + 4) == ::getpid())
-        ::kill(process, SIGKILL);
-    }
-    if (::waitpid(-1, nullptr, 0) < 0) return;
+  ProcessTree tree(::getpid());
+  while (tree.kill_round() && !tree.is_stuck()) {
+    ::usleep(kKillPauseUs);
     while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
   }
 }

@@ -1,10 +1,12 @@
 #include "runtime/process/spawn.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -50,12 +52,13 @@ class SignalsHeld {
 
 /// What the child tells its parent: the program's process, and why it cannot run the program.
 struct ChildReport {
-  enum class What { kStarted, kDescriptors, kProgram, kWorkingDir, kUser };
+  enum class What { kSupervisor, kStarted, kDescriptors, kProgram, kWorkingDir, kUser };
   What what = What::kProgram;
-  int value = 0;  // the program's pid; else errno
+  int value = 0;  // the pid of that process; else errno
 };
 
 struct ChildReports {
+  pid_t supervisor = 0;
   pid_t program = 0;  // under a supervisor
   std::optional<ChildReport> failure;
 };
@@ -80,18 +83,29 @@ void report(const SpawnPlan& plan, ChildReport::What what, int value) {
   ::_exit(127);
 }
 
-/// Returns in the program's process, a child of this one, which becomes its supervisor.
+/// Returns in the program's process. This one becomes the keeper of its supervisor. Nothing of the
+/// program runs before both have closed what the parent reads: it could stop them before.
 void continue_under_supervisor(SpawnPlan& plan) {
+  std::array<int, 2> ready;
+  if (::pipe2(ready.data(), O_CLOEXEC) != 0) fail(plan, ChildReport::What::kDescriptors);
   adopt_orphans();
+  const pid_t keeper = ::getpid();
+  const pid_t supervisor = ::_Fork();
+  if (supervisor < 0) fail(plan, ChildReport::What::kProgram);
+  if (supervisor > 0) keep_supervisor(supervisor, plan.orders);
+  ::setpgid(0, 0);
+  adopt_orphans();
+  report(plan, ChildReport::What::kSupervisor, ::getpid());
   plan.child.set_parent(::getpid());
   const pid_t program = ::_Fork();
   if (program < 0) fail(plan, ChildReport::What::kProgram);
-  if (program > 0) {
-    ::setpgid(program, program);
-    report(plan, ChildReport::What::kStarted, program);
-    supervise(program, plan.orders);
-  }
+  if (program > 0) supervise(program, keeper, plan.orders);
   plan.child.join_group();
+  report(plan, ChildReport::What::kStarted, ::getpid());
+  ::close(ready[1]);
+  for (char none = 0; ::read(ready[0], &none, 1) < 0 && errno == EINTR;) {
+  }
+  ::close(ready[0]);
 }
 
 /// The child's side. Nothing here may allocate or take a lock, since another thread may have held
@@ -134,10 +148,11 @@ ChildReports read_reports(int fd) {
     const ssize_t got = ::read(fd, &report, sizeof report);
     if (got < 0 && errno == EINTR) continue;
     if (got != sizeof report) return told;  // end of file: exec closed it
-    if (report.what == ChildReport::What::kStarted)
-      told.program = report.value;
-    else
-      told.failure = report;
+    switch (report.what) {
+      case ChildReport::What::kSupervisor: told.supervisor = report.value; break;
+      case ChildReport::What::kStarted: told.program = report.value; break;
+      default: told.failure = report;
+    }
   }
 }
 
@@ -168,6 +183,7 @@ Status report_failure(const ChildReport& why, const SpawnSpec& spec) {
       return errno_status(why.value, "working folder " + spec.working_dir);
     case ChildReport::What::kDescriptors:
       return errno_status(why.value, "starting " + shown_program(spec) + ": its descriptors");
+    case ChildReport::What::kSupervisor:
     case ChildReport::What::kStarted:
     case ChildReport::What::kProgram: break;
   }
@@ -208,7 +224,8 @@ Result<SpawnedProcess> spawn_process(const SpawnSpec& spec) {
   if (spec.setup.group == ProcessGroup::kOwn) ::setpgid(pid, pid);
   reports->write.reset();
   const ChildReports told = read_reports(reports->read.get());
-  SpawnedProcess process(pid, leads_group, Supervision{told.program, std::move(orders->ours)});
+  SpawnedProcess process(pid, leads_group,
+                         Supervision{told.supervisor, told.program, std::move(orders->ours)});
   if (!told.failure) return process;
   process.reap();
   return report_failure(*told.failure, spec);

@@ -14,12 +14,18 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/process/process_tree.h"
+
 namespace runtime {
 
 namespace {
 
 // Between two looks at a child for which no descriptor was left to wait with.
 constexpr std::chrono::milliseconds kChildLook{5};
+
+// Supervisors that were told to kill everything, and how long they have for it.
+constexpr std::chrono::milliseconds kSupervisorLook{50};
+constexpr std::chrono::seconds kSupervisorsEnd{5};
 
 DeathCause ended_unseen(pid_t pid) { return {"ended unseen", pid, -1, 0, ""}; }
 
@@ -86,7 +92,14 @@ SpawnedProcess::~SpawnedProcess() { kill_and_reap(); }
 void SpawnedProcess::kill_and_reap() {
   if (pid_ <= 0) return;
   signal_group(SIGKILL);
-  supervision_.orders.reset();  // a supervisor kills the rest
+  order(SupervisorOrder::kKill);
+  Deadline patience = deadline_after(kSupervisorsEnd);
+  while (is_supervised() && !(await_end(deadline_after(kSupervisorLook)) && !has_supervisor())) {
+    resume_supervisors();
+    if (steady_now() < patience) continue;
+    kill_below();
+    patience = deadline_after(kSupervisorsEnd);
+  }
   reap();
 }
 
@@ -102,6 +115,26 @@ void SpawnedProcess::order(SupervisorOrder what) const {
   const char byte = static_cast<char>(what);
   if (is_supervised())
     (void)!::send(supervision_.orders.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void SpawnedProcess::resume_supervisors() const {
+  if (!is_supervised()) return;
+  signal(SIGCONT);
+  if (has_supervisor()) ::kill(supervision_.supervisor, SIGCONT);
+}
+
+// They alone have the other end.
+bool SpawnedProcess::has_supervisor() const {
+  pollfd other{supervision_.orders.get(), POLLRDHUP, 0};
+  return is_supervised() && ::poll(&other, 1, 0) == 0;
+}
+
+void SpawnedProcess::kill_below() const {
+  // Of a keeper that was killed its supervisor has taken all over.
+  const bool has_keeper = !ended();
+  if (!has_keeper && !has_supervisor()) return;
+  const pid_t last = has_keeper ? pid_ : supervision_.supervisor;
+  if (ProcessTree(last).kill_all()) ::kill(last, SIGKILL);
 }
 
 Result<FileDescriptor> SpawnedProcess::watch() const {

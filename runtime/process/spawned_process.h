@@ -15,8 +15,10 @@
 
 namespace runtime {
 
-/// What stands between this process and a program (SpawnSpec::supervised).
+/// What stands between this process and a program (SpawnSpec::supervised): its supervisor, and that
+/// one's keeper, the child.
 struct Supervision {
+  pid_t supervisor = 0;   // the keeper's child
   pid_t program = 0;      // the supervisor's child; it leads a group
   FileDescriptor orders;  // all ends when it closes
 };
@@ -40,7 +42,7 @@ class SpawnedProcess {
   /// Whether it owns a child, which runs or waits to be reaped.
   explicit operator bool() const { return pid_ > 0; }
   pid_t pid() const { return pid_; }  // 0: owns nothing
-  /// The program's process: the child, or the child of its supervisor.
+  /// The program's process: the child, or the supervisor's.
   pid_t program() const { return supervision_.program > 0 ? supervision_.program : pid_; }
   bool is_supervised() const { return static_cast<bool>(supervision_.orders); }
 
@@ -48,8 +50,16 @@ class SpawnedProcess {
   void signal(int number) const;
   /// To all of the program's group; to the child alone if it leads none.
   void signal_group(int number) const;
-  /// To its supervisor, if it has one.
+  /// To its supervisors, if it has them.
   void order(SupervisorOrder what) const;
+  /// Its supervisors, which the program may have stopped, go on.
+  void resume_supervisors() const;
+  /// Whether a supervisor is left, which ends what the program has started: the child may end
+  /// before.
+  bool has_supervisor() const;
+  /// Does the work of supervisors that do not: kills all below them, and those that do not end
+  /// then. Takes a moment.
+  void kill_below() const;
 
   /// A descriptor that is readable once the child has ended. Errors: kResourceExhausted,
   /// kInvalidArgument (the kernel has no such thing).

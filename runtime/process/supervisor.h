@@ -1,14 +1,16 @@
 // The supervisor of a program: a process between a node and the program, to which all that the
-// program started belongs, in sessions and process groups of its own too.
+// program started belongs, in sessions and process groups of its own too. A second one stands above
+// it, since a program of the same user can kill or stop its parent.
 #pragma once
 
 #include <sys/types.h>
 
 namespace runtime {
 
-/// What the node tells a supervisor, a byte each. The end of the pipe means kKill: the node died.
+/// What the node tells the supervisors, a byte each. The end of the socket means kKill: the node
+/// died.
 enum class SupervisorOrder : char {
-  kWait = 'w',  // its program was told to end: what it started has time to end after it
+  kWait = 'w',  // their program was told to end: what it started has time to end after it
   kKill = 'k',  // everything is to end now
 };
 
@@ -16,8 +18,13 @@ enum class SupervisorOrder : char {
 void adopt_orphans();
 
 /// Waits for the program, its child, and for all that this started, and ends as the program did.
-/// Where the program ends without an order to wait, the rest is killed. `orders`: the node's pipe.
-/// All other descriptors are closed. Allocates nothing and takes no locks: runs after fork().
-[[noreturn]] void supervise(pid_t program, int orders);
+/// Where the program ends without an order to wait, the rest is killed, and so is all when the
+/// keeper, its parent, has ended. `orders`: the node's socket, which both read. All other
+/// descriptors are closed. Allocates nothing and takes no locks: runs after fork().
+[[noreturn]] void supervise(pid_t program, pid_t keeper, int orders);
+
+/// The keeper of a supervisor, its child: it has a supervisor that was stopped go on, does its work
+/// when it was killed or does not do it, and ends as it did. Else as supervise().
+[[noreturn]] void keep_supervisor(pid_t supervisor, int orders);
 
 }  // namespace runtime

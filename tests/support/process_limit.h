@@ -56,6 +56,8 @@ class ProcessLimit {
     std::ifstream(group_ / "pids.current") >> count;
     return count;
   }
+  /// Of a group.
+  std::string file(const char* name) const { return (group_ / name).string(); }
   /// The command, to be run in the group.
   std::vector<std::string> within(const std::vector<std::string>& command) const {
     std::vector<std::string> all{"sh", "-c", "echo $$ > \"$0\" && exec \"$@\"",

@@ -8,6 +8,7 @@
 
 #include "runtime/process/session.h"
 #include "tests/support/eventually.h"
+#include "tests/support/process_limit.h"
 
 namespace runtime {
 namespace {
@@ -178,6 +179,82 @@ TEST(ChildProcess, WhatLeftItsGroupEndsWhereTheProgramIsKilled) {
   ShellRun run(std::string(kEscape) + "kill -SEGV $$", milliseconds(-1), milliseconds(0), true);
   EXPECT_EQ(run.cause.signal, SIGSEGV);
   EXPECT_TRUE(ends(std::stoi(run.out))) << run.out;
+}
+
+// What it does to its supervisor, and to that one's keeper.
+std::string to_supervisor(const std::string& signal) { return "kill -" + signal + " $PPID; "; }
+std::string to_keeper(const std::string& signal) {
+  return "kill -" + signal + " $(ps -o ppid= -p $PPID); ";
+}
+
+TEST(ChildProcess, WhatLeftItsGroupEndsWhereItKillsItsSupervisor) {
+  for (const std::string& kill : {to_supervisor("KILL"), to_keeper("KILL")}) {
+    const auto start = std::chrono::steady_clock::now();
+    ShellRun run(kEscape + kill + "exec sleep 300", milliseconds(-1), milliseconds(0), true);
+    EXPECT_EQ(run.cause.signal, SIGKILL) << kill;
+    EXPECT_EQ(process_start_time(std::stoi(run.out)), 0u) << kill << "has ended too early";
+    EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(8000)) << kill;
+  }
+}
+
+TEST(ChildProcess, ItsEndIsSeenThoughItStoppedItsSupervisor) {
+  for (const std::string& stop :
+       {to_supervisor("STOP"), to_keeper("STOP"), to_keeper("STOP") + to_supervisor("STOP")}) {
+    ShellRun run(kEscape + stop + "exit 7", milliseconds(-1), milliseconds(0), true);
+    EXPECT_EQ(run.cause.exit_code, 7) << stop;
+    EXPECT_TRUE(ends(std::stoi(run.out))) << stop;
+  }
+}
+
+TEST(ChildProcess, ItIsEndedThoughItStopsItsSupervisorAllTheTime) {
+  const std::string script =
+      "trap '' TERM; keeper=$(ps -o ppid= -p $PPID); while :; do kill -STOP "
+      "$keeper $PPID; done";
+  ShellRun run(kEscape + script, milliseconds(600), milliseconds(100), true);
+  EXPECT_EQ(run.cause.signal, SIGKILL);
+  EXPECT_TRUE(ends(std::stoi(run.out))) << run.out;
+}
+
+TEST(ChildProcess, DestroyingEndsOneThatStoppedItsSupervisors) {
+  EventLoop loop;
+  Event done(loop);
+  std::string out;
+  std::unique_ptr<ChildProcess> child;
+  loop.post([&] {
+    ProcessSpec spec;
+    spec.program = "sh";
+    spec.argv = {"sh", "-c",
+                 to_keeper("STOP") + to_supervisor("STOP") + "setsid sleep 300 & echo $!; wait"};
+    spec.supervised = true;
+    ProcessHandlers handlers;
+    handlers.on_output = [&](bool, std::string_view bytes) {
+      out += bytes;
+      loop.post([&] {
+        child.reset();
+        done.set();
+      });
+    };
+    auto started = ChildProcess::start(loop, spec, std::move(handlers));
+    ASSERT_TRUE(started.ok());
+    child = std::move(*started);
+  });
+  ASSERT_TRUE(loop.run_until(done, deadline_after(std::chrono::seconds(10))));
+  EXPECT_TRUE(ends(std::stoi(out))) << out;
+}
+
+TEST(ChildProcess, WhatStartsOthersAllTheTimeIsKilled) {
+  if (std::system("perl -e 1") != 0) GTEST_SKIP() << "needs perl";
+  support::ProcessLimit limit;
+  if (!limit.is_group()) GTEST_SKIP() << "needs a pids cgroup";
+  ShellRun run(
+      "echo $PPID > " + limit.file("cgroup.procs") + "; echo $$ > " + limit.file("cgroup.procs") +
+          "; echo 130 > " + limit.file("pids.max") +
+          "; exec perl -e 'use POSIX; while (1) { my $p = fork; if (defined $p && $p == 0) "
+          "{ setsid(); %ENV = (); } select(undef, undef, undef, 0.002) }'",
+      milliseconds(1500), milliseconds(0), true);
+  EXPECT_EQ(run.cause.signal, SIGKILL);
+  EXPECT_LE(limit.count(), 1) << "are left, but for a supervisor that nobody has waited for yet";
+  EXPECT_TRUE(support::eventually([&] { return limit.count() == 0; }));
 }
 
 TEST(ChildProcess, WhatLeftItsGroupHasItsTimeToEnd) {
