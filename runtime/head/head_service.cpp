@@ -174,6 +174,7 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
           answer(std::move(result));
         });
       }));
+  if (registers) send_awaiting(from);
 }
 
 Status HeadService::check_journal(const ControlRequest& request) const {
@@ -203,6 +204,7 @@ void HeadService::lose(NodeId node, const std::string& why) {
   {
     Turn turn(*this);
     head_.node_lost(node, why);
+    send_awaiting(node);
   }
   maybe_all_stopped();
 }
@@ -248,13 +250,30 @@ void HeadService::request(NodeId node, ControlRequest request, ControlAnswerer a
       });
   leave(lifetime_.guard(
       [this, node, request = std::move(request), answered = std::move(answered)]() mutable {
-        auto link = links_.find(node);
-        if (link != links_.end() && link->second.channel)
-          return send_request(*link->second.channel, request, std::move(answered));
-        loop_.post([answered = std::move(answered), node]() mutable {
-          answered(unavailable("node " + node.short_hex() + " is gone"));
-        });
+        send(node, std::move(request), std::move(answered));
       }));
+}
+
+void HeadService::send(NodeId node, ControlRequest request, ControlAnswerer answer) {
+  auto link = links_.find(node);
+  if (link != links_.end() && link->second.channel)
+    return send_request(*link->second.channel, request, std::move(answer));
+  if (link != links_.end() && awaits_node(request.body)) {
+    away_.add(node, steady_now(), {std::move(request), std::move(answer)});
+    return rearm();
+  }
+  loop_.post([answer = std::move(answer), node]() mutable {
+    answer(unavailable("node " + node.short_hex() + " is gone"));
+  });
+}
+
+void HeadService::send_awaiting(NodeId node) {
+  for (auto& [request, answer] : away_.take(node, steady_now())) {
+    leave(lifetime_.guard(
+        [this, node, request = std::move(request), answer = std::move(answer)]() mutable {
+          send(node, std::move(request), std::move(answer));
+        }));
+  }
 }
 
 void HeadService::event(NodeId node, const ControlEvent& event) {
@@ -288,7 +307,7 @@ Numbers HeadService::numbers() const {
 // -- Time
 
 void HeadService::rearm() {
-  const Deadline next = head_.next_tick();
+  const Deadline next = std::min(head_.next_tick(), away_.earliest());
   if (next == tick_at_) return;
   tick_at_ = next;
   if (next == Deadline::max()) {
@@ -300,6 +319,7 @@ void HeadService::rearm() {
     if (ec) return;
     tick_at_ = Deadline::max();
     Turn turn(*this);
+    away_.expire(steady_now());
     head_.tick();
   }));
 }

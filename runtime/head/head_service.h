@@ -8,6 +8,7 @@
 
 #include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
+#include "runtime/head/away_requests.h"
 #include "runtime/head/head.h"
 #include "runtime/head/journal.h"
 #include "runtime/head/recorded_line.h"
@@ -60,6 +61,10 @@ class HeadService final : private HeadLinks {
   };
 
   void request(NodeId node, ControlRequest request, ControlAnswerer answer) override;
+  /// Sends a request that is recorded, or keeps it for a member that may come back.
+  void send(NodeId node, ControlRequest request, ControlAnswerer answer);
+  /// What waited for the node goes to it, or is answered: it is lost.
+  void send_awaiting(NodeId node);
   void event(NodeId node, const ControlEvent& event) override;
   void when_recorded(UniqueFunction<void()> action) override;
   bool is_connected(NodeId node) const override;
@@ -82,6 +87,7 @@ class HeadService final : private HeadLinks {
   std::uint64_t returns_ = 0;  // of nodes that had been connected before
   bool in_turn_ = false;
   std::map<NodeId, Link> links_;
+  AwayRequests away_;
   Timer tick_timer_;
   Deadline tick_at_ = Deadline::max();
   Timer lease_timer_;

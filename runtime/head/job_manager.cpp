@@ -85,9 +85,13 @@ void JobManager::serve(const HeadCall& call, control::CancelJob& body, ControlAn
   const JobRecord* record = context_.tables.jobs().find(body.job);
   if (!record) return answer(no_such_job(body.job));
   if (!record->info.running) return answer(ControlAnswer{});
-  context_.links.request(record->info.node,
-                         ControlRequest{body.job, time_left(context_.now(), call.deadline), body},
-                         std::move(answer));
+  context_.links.request(
+      record->info.node, ControlRequest{body.job, time_left(context_.now(), call.deadline), body},
+      [this, job = body.job, answer = std::move(answer)](Result<ControlAnswer> stopped) mutable {
+        // It may have ended on the way, as all of a lost node's have.
+        if (!context_.tables.jobs().runs(job)) return answer(ControlAnswer{});
+        answer(std::move(stopped));
+      });
 }
 
 // -- Ends

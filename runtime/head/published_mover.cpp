@@ -61,13 +61,14 @@ void PublishedMover::move(NodeId node) {
 
 NodeId PublishedMover::choose_target(const Version& version, Moves& moves,
                                      const std::vector<ObjectLocation>& copies) const {
-  // Those that could not take it are asked again once all have been.
+  // Those that could not take it are asked again once all have been; so are those that have not
+  // come back since the head was started.
   std::set<NodeId>& refused = moves.refused[version];
   NodeId target, again;
   for (const auto& [id, info] : context_.tables.nodes().all()) {
     if (drained_.contains(id) || has_copy_on(copies, id)) continue;
     if (again.is_none()) again = id;
-    if (target.is_none() && !refused.contains(id)) target = id;
+    if (target.is_none() && !refused.contains(id) && context_.links.is_connected(id)) target = id;
   }
   if (!target.is_none()) return target;
   refused.clear();

@@ -91,6 +91,18 @@ TEST_F(JobManagerTest, AJobThatANodeNoLongerRunsHasEnded) {
   EXPECT_EQ(tables_.jobs().find(kept)->info.end.text, "it is gone");
 }
 
+TEST_F(JobManagerTest, OneThatEndsBeforeItsNodeCanStopItIsStopped) {
+  Answer gone = ask(jobs_, control::CancelJob{job_}, node_, {});
+  Answer lives = ask(jobs_, control::CancelJob{job_}, node_, {});
+  auto first = links_.take<control::CancelJob>(), second = links_.take<control::CancelJob>();
+  ASSERT_TRUE(first && second);
+  second->answer(unavailable("its node is gone"));
+  EXPECT_EQ(status(lives).code(), ErrorCode::kUnavailable);
+  jobs_.node_lost(node_, "it is gone");
+  first->answer(unavailable("its node is gone"));
+  EXPECT_TRUE(status(gone).ok());
+}
+
 TEST_F(JobManagerTest, IsRefusedASecondNode) {
   const NodeId other = add_node(1);
   control::StartJob start{tables_.jobs().find(job_)->info, {}};
