@@ -13,7 +13,7 @@
 #include "runtime/control/cluster_client.h"
 #include "runtime/control/job_client.h"
 #include "runtime/core/nearest.h"
-#include "runtime/core/printable_text.h"
+#include "runtime/core/printable_pieces.h"
 #include "runtime/process/log_file.h"
 
 namespace runtime {
@@ -205,7 +205,7 @@ Status print_log(EventLoop& loop, LogSource& source, bool follow) {
   MissingPart missing(place.label.empty() ? "node " + place.node.short_hex() : place.label);
   std::uint64_t file = 0;
   std::uint64_t offset = 0;
-  std::string unfinished;  // a character of which the rest is not read yet
+  PrintablePieces shown(STDOUT_FILENO);
   bool is_over = !follow;
   bool said_missing = false;
   while (true) {
@@ -222,11 +222,7 @@ Status print_log(EventLoop& loop, LogSource& source, bool follow) {
     offset = chunk->next_offset;
     file = chunk->file;
     if (!chunk->text.empty()) missing.before(*chunk);
-    unfinished += chunk->text;
-    const std::size_t whole =
-        chunk->text.empty() ? unfinished.size() : whole_characters(unfinished);
-    const std::string text = terminal_text(STDOUT_FILENO, unfinished.substr(0, whole));
-    unfinished.erase(0, whole);
+    const std::string text = chunk->text.empty() ? shown.finish() : shown.add(chunk->text);
     std::fwrite(text.data(), 1, text.size(), stdout);
     if (!chunk->text.empty()) continue;
     std::fflush(stdout);

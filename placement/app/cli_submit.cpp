@@ -10,6 +10,7 @@
 #include "placement/app/cli_query.h"
 #include "placement/app/job_place.h"
 #include "runtime/control/job_client.h"
+#include "runtime/core/printable_pieces.h"
 #include "runtime/core/printable_text.h"
 #include "runtime/job/job_shipping.h"
 
@@ -36,10 +37,21 @@ struct Submission {
 
   Event over;
   asio::signal_set signals;
+  PrintablePieces out{STDOUT_FILENO}, err{STDERR_FILENO};  // what the job writes
   std::optional<DeathCause> end;
   Status lost;  // why the connection ended before the job did
   JobId job;
   int interrupted = 0;
+
+  void show(bool is_stderr, std::string_view bytes) {
+    write_output(is_stderr ? STDERR_FILENO : STDOUT_FILENO, (is_stderr ? err : out).add(bytes));
+  }
+
+  /// The rest of it.
+  void finish_output() {
+    write_output(STDOUT_FILENO, out.finish());
+    write_output(STDERR_FILENO, err.finish());
+  }
 
   void watch_signals(NodeClient& client) {
     signals.async_wait([this, &client](boost::system::error_code ec, int number) {
@@ -101,8 +113,8 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at,
       ship_files(loop, *start.client, options.working_dir, !at.unix_path.empty(), request);
   if (!start.status.ok()) return start;
   NodeClient::JobHandlers handlers;
-  handlers.on_output = [](bool is_stderr, std::string bytes) {
-    write_output(is_stderr ? 2 : 1, bytes);
+  handlers.on_output = [submission](bool is_stderr, std::string bytes) {
+    submission->show(is_stderr, bytes);
   };
   handlers.on_end = [submission](DeathCause cause) {
     submission->end = std::move(cause);
@@ -177,6 +189,7 @@ int submit_command(const SubmitOptions& options) {
   }
   submission->watch_signals(*client);
   loop.run_until(submission->over, Deadline::max());
+  submission->finish_output();
   int code = submission->exit_code();
   loop.stop();
   asked->reset();

@@ -12,6 +12,7 @@
 #include "placement/app/rl_program.h"
 #include "placement/app/usage_mistake.h"
 #include "runtime/core/asio.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/core/standard_streams.h"
 #include "runtime/core/version.h"
 #include "runtime/core/whole_arguments.h"
@@ -87,9 +88,9 @@ int main(int argc, char** argv) {
     return runtime::finish_standard_output(chosen->run());
   } catch (const boost::system::system_error& refused) {
     const runtime::Status status = runtime::from_asio(refused.code(), chosen->app->get_name());
-    std::fprintf(stderr, "error: %s\n", status.to_string().c_str());
+    std::fprintf(stderr, "error: %s\n", runtime::printable_text(status.to_string()).c_str());
   } catch (const std::exception& failure) {
-    std::fprintf(stderr, "error: %s\n", failure.what());
+    std::fprintf(stderr, "error: %s\n", runtime::printable_text(failure.what()).c_str());
   }
   return 1;
 }

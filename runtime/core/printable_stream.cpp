@@ -1,27 +1,20 @@
 #include "runtime/core/printable_stream.h"
 
-#include <unistd.h>
-
-#include "runtime/core/printable_text.h"
-
 namespace runtime {
 
 PrintableStream::PrintableStream(std::ostream& stream, int descriptor)
-    : stream_(stream), target_(stream.rdbuf()), is_terminal_(::isatty(descriptor) == 1) {
-  if (is_terminal_) stream_.rdbuf(this);
+    : stream_(stream), target_(stream.rdbuf()), pieces_(descriptor) {
+  if (pieces_.is_terminal()) stream_.rdbuf(this);
 }
 
 PrintableStream::~PrintableStream() {
-  if (!is_terminal_) return;
-  (void)pass_on(/*all=*/true);
+  if (!pieces_.is_terminal()) return;
+  (void)pass_on(pieces_.finish());
   target_->pubsync();
   stream_.rdbuf(target_);
 }
 
-bool PrintableStream::pass_on(bool all) {
-  const std::size_t whole = all ? waiting_.size() : whole_characters(waiting_);
-  const std::string text = printable_text(std::string_view(waiting_).substr(0, whole));
-  waiting_.erase(0, whole);
+bool PrintableStream::pass_on(const std::string& text) {
   const auto size = static_cast<std::streamsize>(text.size());
   return target_->sputn(text.data(), size) == size;
 }
@@ -33,8 +26,7 @@ PrintableStream::int_type PrintableStream::overflow(int_type byte) {
 }
 
 std::streamsize PrintableStream::xsputn(const char* bytes, std::streamsize count) {
-  waiting_.append(bytes, static_cast<std::size_t>(count));
-  return pass_on(/*all=*/false) ? count : 0;
+  return pass_on(pieces_.add({bytes, static_cast<std::size_t>(count)})) ? count : 0;
 }
 
 int PrintableStream::sync() { return target_->pubsync(); }

@@ -5,10 +5,13 @@
 #include <streambuf>
 #include <string>
 
+#include "runtime/core/printable_pieces.h"
+
 namespace runtime {
 
 /// While it lives, what is written to `stream` reaches a terminal as printable_text(); a file or
-/// pipe gets it as it is. For main(): text of models, rewards and data files passes through.
+/// pipe gets it as it is. For main(): text of models, rewards and data files passes through. Not
+/// after std::ios::sync_with_stdio(), which gives std::cout another buffer.
 class PrintableStream final : private std::streambuf {
  public:
   /// `descriptor`: what the stream writes to.
@@ -21,12 +24,11 @@ class PrintableStream final : private std::streambuf {
   int_type overflow(int_type byte) override;
   std::streamsize xsputn(const char* bytes, std::streamsize count) override;
   int sync() override;
-  bool pass_on(bool all);
+  bool pass_on(const std::string& text);
 
   std::ostream& stream_;
   std::streambuf* const target_;
-  const bool is_terminal_;
-  std::string waiting_;  // a character that has begun
+  PrintablePieces pieces_;
 };
 
 }  // namespace runtime

@@ -20,7 +20,8 @@ constexpr char kUp = '+';
 constexpr char kFailed = '-';
 constexpr int kReportDescriptor = 3;  // in the background process
 
-void write_answer(int fd, const std::string& text) {
+void write_answer(int fd, const std::string& answer) {
+  const std::string text = terminal_text(fd, answer);
   std::size_t done = 0;
   while (done < text.size()) {
     ssize_t put = ::write(fd, text.data() + done, text.size() - done);
@@ -42,7 +43,7 @@ std::string read_all(int fd) {
 }
 
 int print_failure(const Status& status) {
-  std::fprintf(stderr, "error: %s\n", status.message().c_str());
+  std::fprintf(stderr, "error: %s\n", printable_text(status.message()).c_str());
   return 1;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "runtime/node/head_link.h"
 #include "runtime/process/file_util.h"
 #include "tests/runtime/node/cluster_fixture.h"
+#include "tests/support/terminal.h"
 
 namespace runtime {
 namespace {
@@ -127,9 +129,10 @@ TEST_F(Cluster, AHeadRestartsAfterACleanerTookTheFilesAway) {
   const std::string head = start_head();
   const SessionInfo session = session_of(head);
   const std::string secret = *read_file(session.dir.parent_path() / "token", 4096);
+  const std::filesystem::path root = session.dir.parent_path().parent_path();
   for (const std::filesystem::path& file :
-       {session.dir / "node.json", session.dir.parent_path() / "token",
-        session.dir.parent_path().parent_path() / "last"})
+       {session.dir / "node.json", session.dir.parent_path() / "token", session.dir / kNodeLock,
+        root / "last", root / kRootMark})
     ASSERT_TRUE(std::filesystem::remove(file)) << file;
   const int first = child_of(session.pid, "head");
   ASSERT_GT(first, 0);
@@ -146,6 +149,8 @@ TEST_F(Cluster, AHeadRestartsAfterACleanerTookTheFilesAway) {
   }
   // They are put back within half a minute.
   EXPECT_TRUE(eventually([] { return running_sessions().size() == 1; }, std::chrono::seconds(45)));
+  EXPECT_TRUE(std::filesystem::exists(root / kRootMark));
+  EXPECT_EQ(starling({"status"}).code, 0);
 }
 
 TEST_F(Cluster, AStartDoesNotTouchTheFolderThatItIsGiven) {
@@ -394,6 +399,15 @@ TEST_F(Cluster, APrivateClusterDiesWithItsParentAndIsNotFound) {
   EXPECT_TRUE(eventually([&] { return !process_runs(session.pid); }));
 }
 
+// As the program that a container runs.
+TEST_F(Cluster, AProgramThatIsNumberOneOfItsPidNamespaceHasAPrivateCluster) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make a PID namespace";
+  const std::string own = program() + " start --head --private --port 0; true";
+  BackgroundCommand parent(
+      {"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", own});
+  EXPECT_NE(parent.wait_for_output("127.0.0.1:").find("127.0.0.1:"), std::string::npos);
+}
+
 TEST_F(Cluster, NodesEndWithTheirHead) {
   std::string head = start_head();
   SessionInfo node = session_of(start_node(head));
@@ -436,6 +450,30 @@ TEST_F(Cluster, StopEndsANodeThatHangs) {
   CommandResult stopped = starling({"stop", "--address", head});
   EXPECT_EQ(stopped.code, 0) << stopped.err;
   EXPECT_FALSE(process_runs(session.pid));
+}
+
+// What a job writes is its rewards', models' and workers', too.
+TEST_F(Cluster, AJobsOutputOnATerminalHasEscapes) {
+  start_head();
+  const support::TemporaryFolder work;
+  const std::string text = "\x1b]0;x\x07 \x1b[31m\u009b31m\u202e \u00e9\n\xff\xe2\x80";
+  std::ofstream(work.file("text")) << text;
+  const std::string cat = "cat " + work.file("text"), job = cat + "; " + cat + " >&2";
+  const std::string escaped = "\\x1b]0;x\\x07 \\x1b[31m\\u009b31m\\u202e \u00e9\n\\xff\\xe2\\x80";
+  std::string out, err;
+  int code = -1;
+  {
+    Terminal terminal_out(STDOUT_FILENO), terminal_err(STDERR_FILENO);
+    code = std::system((program() + " submit -- sh -c '" + job + "'").c_str());
+    out = terminal_out.shown();
+    err = terminal_err.shown();
+  }
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(out, escaped);
+  EXPECT_EQ(err, escaped);
+  const CommandResult raw = starling({"submit", "--", "sh", "-c", job});
+  EXPECT_EQ(raw.out, text);
+  EXPECT_EQ(raw.err, text);
 }
 
 TEST_F(Cluster, LogsAreShown) {
