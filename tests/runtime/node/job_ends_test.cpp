@@ -3,6 +3,8 @@
 
 #include "runtime/process/session.h"
 #include "tests/runtime/node/job_fixture.h"
+#include "tests/support/pauses.h"
+#include "tests/support/process_limit.h"
 
 namespace runtime {
 namespace {
@@ -53,6 +55,76 @@ TEST_F(Job, WhatItDisownedEndsWithAKilledNode) {
   const int program = job(id)["pid"];
   ::kill(session_of(address).pid, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !process_runs(left) && !process_runs(program); }));
+}
+
+TEST_F(Job, WhatItDisownedEndsWhereItKillsItsSupervisor) {
+  start_head();
+  for (const char* kill : {"kill -KILL $PPID", "kill -KILL $(ps -o ppid= -p $PPID)"}) {
+    const std::string id =
+        submit({"--", "sh", "-c", std::string(kDisown) + "sleep 0.3; " + kill + "; sleep 1000"});
+    const int left = left_by(id);
+    ASSERT_GT(left, 0);
+    EXPECT_EQ(wait_for_end(id)["state"], "failed");
+    EXPECT_FALSE(process_runs(left)) << kill << ": it has ended already";
+  }
+}
+
+TEST_F(Job, OneThatStopsItsSupervisorsEndsAndIsStopped) {
+  const std::string stop = "kill -STOP $(ps -o ppid= -p $PPID) $PPID; ";
+  start_head();
+  EXPECT_EQ(starling({"submit", "--", "sh", "-c", stop + "exit 5"}).code, 5);
+  const std::string id =
+      submit({"--", "sh", "-c", std::string(kDisown) + "while :; do " + stop + "done"});
+  const int left = left_by(id);
+  ASSERT_GT(left, 0);
+  const CommandResult stopped = starling({"job", "stop", id});
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_LT(stopped.took, std::chrono::seconds(15));
+  EXPECT_EQ(job(id)["state"], "stopped");
+  EXPECT_FALSE(process_runs(left)) << "it has ended already";
+}
+
+// Each in a session of its own, with an empty environment.
+TEST_F(Job, OneThatStartsProcessesAllTheTimeIsStopped) {
+  support::ProcessLimit limit;
+  if (!limit.is_group()) GTEST_SKIP() << "needs a pids cgroup";
+  if (run_command({"perl", "-e", "1"}).code != 0) GTEST_SKIP() << "needs perl";
+  constexpr int kLimit = 130;
+  limit.allow(kLimit);
+  start_head();
+  const std::string storm =
+      "use POSIX; while (1) { my $p = fork; if (defined $p && $p == 0) { setsid(); %ENV = (); } "
+      "select(undef, undef, undef, 0.002) }";
+  // The limit is the job's alone, since what it leaves could keep the node from doing its work.
+  const std::string id = submit(
+      {"--", "sh", "-c",
+       "echo $$ > " + limit.file("cgroup.procs") + "; sleep 0.5; exec perl -e '" + storm + "'"});
+  ASSERT_TRUE(eventually([&] { return limit.count() == kLimit; }, std::chrono::seconds(20)));
+  const CommandResult stopped = starling({"job", "stop", id});
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_LE(limit.count(), 1) << "are left";
+  EXPECT_TRUE(eventually([&] { return limit.count() == 0; }));
+}
+
+TEST_F(Job, IsStoppedThoughItsNodeIsNotBackAtARestartedHead) {
+  const std::string head = start_head();
+  const SessionInfo node = session_of(start_node(head));
+  const std::string id = submit({"--address", node.address, "--", "sleep", "1000"});
+  ASSERT_TRUE(eventually([&] { return job(id)["state"] == "running"; }));
+  const int process = head_of(session_of(head).pid);
+  ASSERT_GT(process, 0);
+  ::kill(node.pid, SIGSTOP);
+  ::kill(process, SIGKILL);
+  ASSERT_TRUE(eventually([&] {
+    const int again = head_of(session_of(head).pid);
+    return again > 0 && again != process;
+  }));
+  BackgroundCommand stop({program(), "job", "stop", id, "--address", head});
+  support::hold_for(std::chrono::seconds(1));  // what is refused is so at once
+  ::kill(node.pid, SIGCONT);
+  const CommandResult stopped = stop.finish();
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_EQ(job(id)["state"], "stopped");
 }
 
 // A job behind a wrapper script that knows nothing of signals, as the shell's is.
