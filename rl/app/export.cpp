@@ -1,7 +1,5 @@
 #include "rl/app/export.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -21,6 +19,7 @@
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
 #include "rl/model/save.h"
+#include "runtime/core/ids.h"
 
 namespace rl {
 namespace {
@@ -148,8 +147,9 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
     adapter->add_to(*parameters, 1.0F);
   }
 
-  TemporaryFolder folder(final_path.parent_path() / ("." + final_path.filename().string() + "." +
-                                                     std::to_string(getpid()) + ".tmp"));
+  TemporaryFolder folder(
+      final_path.parent_path() /
+      ("." + final_path.filename().string() + "." + runtime::JobId::random().short_hex() + ".tmp"));
   const SaveOptions save{.shard_bytes_max = options.shard_mib_max << 20,
                          .dtype = kDTypes.at(options.dtype)};
   Status status = save_model_folder(*config, *parameters, folder.path(), save);

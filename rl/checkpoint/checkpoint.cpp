@@ -1,7 +1,6 @@
 #include "rl/checkpoint/checkpoint.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -143,48 +142,16 @@ std::optional<std::int64_t> read_pointer(const fs::path& file) {
   return parse_number(text);
 }
 
-// The process that a temporary name speaks of: ".global_step_12.345.tmp", or AtomicFile's
-// "metrics.csv.tmp.345.6".
-std::optional<std::int64_t> maker_of(const std::string& name) {
-  if (name.starts_with(std::string(".") + kFolderPrefix) && name.ends_with(".tmp")) {
-    const std::string stem = name.substr(0, name.size() - 4);
-    return parse_number(std::string_view(stem).substr(stem.rfind('.') + 1));
-  }
-  const std::size_t mark = name.rfind(".tmp.");
-  if (mark == std::string::npos) return std::nullopt;
-  const std::string_view numbers = std::string_view(name).substr(mark + 5);
-  const std::size_t dot = numbers.find('.');
-  if (dot == std::string_view::npos || !parse_number(numbers.substr(dot + 1))) return std::nullopt;
-  return parse_number(numbers.substr(0, dot));
-}
-
-// What a process that is no more left half written.
+// What processes that have ended left half written.
 void remove_leftovers(const fs::path& root) {
-  std::error_code error;
-  std::vector<fs::path> leftovers;
-  for (auto entry = fs::directory_iterator(root, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const auto pid = maker_of(entry->path().filename().string());
-    if (pid && (*pid == ::getpid() || (::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH)))
-      leftovers.push_back(entry->path());
-  }
-  for (const fs::path& path : leftovers) fs::remove_all(path, error);
+  remove_dead_hidden_folders(root);
+  remove_dead_temporaries(root);
 }
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(fs::path root, fs::path folder, std::int64_t step)
-    : root_(std::move(root)), folder_(std::move(folder)), step_(step) {}
-
-CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
-    : root_(std::move(other.root_)),
-      folder_(std::exchange(other.folder_, {})),
-      step_(other.step_) {}
-
-CheckpointWriter::~CheckpointWriter() {
-  std::error_code ignored;
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
-}
+CheckpointWriter::CheckpointWriter(fs::path root, HiddenFolder hidden, std::int64_t step)
+    : root_(std::move(root)), hidden_(std::move(hidden)), step_(step) {}
 
 Result<CheckpointWriter> CheckpointWriter::begin(const fs::path& root, std::int64_t step) {
   std::error_code error;
@@ -193,23 +160,21 @@ Result<CheckpointWriter> CheckpointWriter::begin(const fs::path& root, std::int6
   if (error)
     return runtime::errno_status(error.value(), "making the checkpoint folder " + root.string());
   remove_leftovers(absolute);
-  const fs::path folder = absolute / ("." + std::string(kFolderPrefix) + std::to_string(step) +
-                                      "." + std::to_string(::getpid()) + ".tmp");
-  fs::create_directory(folder, error);
-  if (error) return runtime::errno_status(error.value(), "making " + folder.string());
-  return CheckpointWriter(absolute, folder, step);
+  auto hidden = HiddenFolder::make(absolute, step);
+  if (!hidden.ok()) return hidden.status();
+  return CheckpointWriter(absolute, *std::move(hidden), step);
 }
 
 Status CheckpointWriter::write_json(const fs::path& relative, const nlohmann::ordered_json& json) {
   std::error_code error;
-  const fs::path path = folder_ / relative;
+  const fs::path path = folder() / relative;
   fs::create_directories(path.parent_path(), error);
   if (error) return runtime::errno_status(error.value(), "making " + path.parent_path().string());
   return write_file_atomically(path, json.dump(2) + "\n");
 }
 
 Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected) {
-  const Result<Tree> tree = walk(folder_);
+  const Result<Tree> tree = walk(folder());
   if (!tree.ok()) return tree.status();
   for (const fs::path& path : expected) {
     if (std::binary_search(tree->files.begin(), tree->files.end(), path)) continue;
@@ -220,7 +185,7 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
   }
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const fs::path& path : tree->files) {
-    const Result<FileDigest> file = digest(folder_ / path, Digesting::kWritten);
+    const Result<FileDigest> file = digest(folder() / path, Digesting::kWritten);
     if (!file.ok()) return file.status();
     files.push_back({{"path", path.string()}, {"bytes", file->bytes}, {"xxh3_128", file->hash}});
   }
@@ -230,13 +195,12 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
     if (status.ok()) status = sync_folder(folder);
   }
   const fs::path final_path = checkpoint_path(root_, step_);
-  if (status.ok()) status = move_into_place(folder_, final_path);
+  if (status.ok()) status = move_into_place(folder(), final_path);
   if (status.ok()) status = sync_folder(root_);
   if (status.ok()) status = write_file_atomically(root_ / kLatest, std::to_string(step_));
   if (!status.ok()) return status;
-  // After an exchange the temporary name holds the checkpoint that was replaced.
-  std::error_code ignored;
-  fs::remove_all(std::exchange(folder_, {}), ignored);
+  // After an exchange it holds the checkpoint that was replaced.
+  hidden_.remove();
   return final_path;
 }
 
@@ -344,8 +308,8 @@ Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
       continue;
     if (++kept <= keep || step == latest || step == best) continue;
     // Out of sight in one move first, so that half a checkpoint never has a checkpoint's name.
-    const fs::path doomed =
-        root / ("." + folder.filename().string() + "." + std::to_string(::getpid()) + ".tmp");
+    const auto hidden = HiddenFolder::make(root, step);
+    const fs::path doomed = hidden.ok() ? hidden->content() : hidden_name(root, step);
     std::error_code error;
     fs::rename(folder, doomed, error);
     if (!error) fs::remove_all(doomed, error);

@@ -7,7 +7,7 @@
 //   actor/huggingface/    the model as a Hugging Face folder
 //   actor/optimizer.safetensors
 // Invariant: a folder named global_step_N was complete when it got that name. Until then it is
-// `.global_step_N.<pid>.tmp`.
+// `.global_step_N.<id>.tmp/checkpoint` (hidden_folder.h).
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/checkpoint/hidden_folder.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -27,16 +28,13 @@ namespace rl {
 class CheckpointWriter {
  public:
   /// Makes the temporary folder below `root`, and `root` itself. Leftovers of writers that were
-  /// killed are removed. Errors: as errno says, with the path.
+  /// killed are removed: what carries a mark of ours, and is locked by no process. Errors: as errno
+  /// says, with the path.
   static runtime::Result<CheckpointWriter> begin(const std::filesystem::path& root,
                                                  std::int64_t step);
 
-  CheckpointWriter(CheckpointWriter&& other) noexcept;
-  CheckpointWriter& operator=(CheckpointWriter&&) = delete;
-  ~CheckpointWriter();
-
   /// Where to put the files; any process that sees this file system may write them.
-  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path folder() const { return hidden_.content(); }
 
   /// Writes a small JSON file below folder().
   runtime::Status write_json(const std::filesystem::path& relative,
@@ -50,10 +48,10 @@ class CheckpointWriter {
   runtime::Result<std::filesystem::path> commit(const std::vector<std::filesystem::path>& expected);
 
  private:
-  CheckpointWriter(std::filesystem::path root, std::filesystem::path folder, std::int64_t step);
+  CheckpointWriter(std::filesystem::path root, HiddenFolder hidden, std::int64_t step);
 
   std::filesystem::path root_;
-  std::filesystem::path folder_;  // empty once committed or moved from
+  HiddenFolder hidden_;
   std::int64_t step_;
 };
 

@@ -1,8 +1,7 @@
 #include "rl/data/saved_folder.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "rl/data/json_text.h"
 #include "rl/data/row_type.h"
 #include "rl/weights/atomic_file.h"
+#include "runtime/core/ids.h"
 
 namespace rl {
 namespace {
@@ -212,9 +212,10 @@ Result<std::unique_ptr<RowSink>> create_saved_folder(const std::string& name, co
   if (fs::exists(folder, error))
     return invalid_argument("data folder " + folder.string() +
                             ": it is there already: remove it or name another");
-  const fs::path temporary = folder.string() + ".partial-" + std::to_string(::getpid());
-  fs::create_directory(temporary, error);
-  if (error) return runtime::errno_status(error.value(), "data folder " + temporary.string());
+  const fs::path temporary = folder.string() + ".partial-" + runtime::JobId::random().short_hex();
+  if (!fs::create_directory(temporary, error))  // one that is there is not ours
+    return runtime::errno_status(error ? error.value() : EEXIST,
+                                 "data folder " + temporary.string());
   auto sink = std::make_unique<FolderSink>(folder, temporary);
   const Status status = sink->open(type);
   if (!status.ok()) return status;

@@ -1,10 +1,11 @@
 #include "rl/weights/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -12,7 +13,9 @@
 #include <utility>
 
 #include "runtime/core/check.h"
+#include "runtime/core/ids.h"
 #include "runtime/core/sync_folder.h"
+#include "runtime/process/file_lock.h"
 
 namespace rl {
 
@@ -23,6 +26,26 @@ namespace {
 
 constexpr std::size_t kBlockBytes = 4 << 20;
 constexpr std::uint64_t kPastCacheFrom = 4 * kBlockBytes;  // smaller files are cheap either way
+
+// A temporary file is "metrics.csv.starling-tmp-1a2b3c4d".
+constexpr std::string_view kTemporary = ".starling-tmp-";
+constexpr std::size_t kTemporaryDigits = 8;
+
+bool is_temporary_name(std::string_view name) {
+  const std::size_t mark = name.rfind(kTemporary);
+  if (mark == std::string_view::npos || mark == 0) return false;
+  const std::string_view id = name.substr(mark + kTemporary.size());
+  return id.size() == kTemporaryDigits &&
+         id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// False where another process took it for a dead one's, between its making and its lock. A file
+// system without locks has none.
+bool lock_temporary(int fd) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  struct stat info {};
+  return ::fstat(fd, &info) != 0 || info.st_nlink > 0;
+}
 
 Status write_error(int error, const std::filesystem::path& path) {
   return runtime::errno_status(error, path.string() + ": cannot be written");
@@ -96,17 +119,17 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& given,
   if (is_special(path))
     return runtime::invalid_argument(given.string() +
                                      ": a device or a pipe is there: name a regular file");
-  // O_EXCL rather than mkostemp, which makes files that only their owner can read. The number tells
-  // apart two writers of one process, and steps over what a killed process with our id left behind.
-  static std::atomic<unsigned> next_number{0};
+  // O_EXCL rather than mkostemp, which makes files that only their owner can read.
   std::string temporary;
   int fd = -1;
-  do {
-    temporary = path.string() + ".tmp." + std::to_string(::getpid()) + "." +
-                std::to_string(next_number.fetch_add(1));
+  for (bool is_ours = false; !is_ours;) {
+    temporary = path.string();
+    temporary.append(kTemporary).append(runtime::JobId::random().short_hex());
     fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (fd < 0 && errno == EEXIST);
-  if (fd < 0) return write_error(errno, path);
+    if (fd < 0 && errno != EEXIST) return write_error(errno, path);
+    is_ours = fd >= 0 && lock_temporary(fd);
+    if (fd >= 0 && !is_ours) ::close(fd);
+  }
   AtomicFile file(path, temporary, fd);
   if (bytes_expected > 0 && ::fallocate(fd, 0, 0, static_cast<off_t>(bytes_expected)) != 0) {
     // A file system without fallocate finds out while writing.
@@ -157,12 +180,24 @@ Status AtomicFile::commit() {
     if (Status status = flush_block(); !status.ok()) return status;
   }
   if (::fsync(fd_) != 0) return write_error(errno, path_);
-  if (::close(std::exchange(fd_, -1)) != 0) return write_error(errno, path_);
+  // Locked until it has its name. What closing could tell, syncing has told.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return write_error(errno, path_);
   temporary_.clear();
+  ::close(std::exchange(fd_, -1));
   // A folder that cannot be read cannot be synced either; the file itself is safe.
   (void)runtime::sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
   return {};
+}
+
+void remove_dead_temporaries(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::filesystem::path& file = entry->path();
+    if (!is_temporary_name(file.filename().string())) continue;
+    const auto dead = runtime::FileLock::of_dead(file);
+    if (dead.ok() && dead->is_of(file)) ::unlink(file.c_str());
+  }
 }
 
 Status write_file_atomically(const std::filesystem::path& path, std::string_view text) {

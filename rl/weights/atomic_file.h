@@ -14,7 +14,8 @@
 namespace rl {
 
 /// Writes to a temporary file beside `path` (or beside what it links to), which commit() syncs and
-/// renames over it. Destroyed before that, the temporary file is removed and an old file at `path`
+/// renames over it. It is locked (flock) meanwhile: others see that its writer lives. Destroyed
+/// before that, the temporary file is removed and an old file at `path`
 /// stays as it was. Not thread-safe. Files known to be large go past the page cache (O_DIRECT)
 /// where the file system can: a checkpoint's pages would be fresh memory, which costs more than the
 /// disk, and push out what is read again.
@@ -51,6 +52,10 @@ class AtomicFile {
                        // read; null otherwise
   std::size_t in_block_ = 0;
 };
+
+/// Removes the temporary files in `folder` whose writers were killed: this user's, by the names
+/// that AtomicFile gives them, which no process has locked. No others, whatever their names.
+void remove_dead_temporaries(const std::filesystem::path& folder);
 
 /// The whole of a small file at once: a config.json, say. A device or a pipe (/dev/stdout) takes it
 /// as it comes.

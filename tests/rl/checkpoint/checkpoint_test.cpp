@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 
 #include "rl/weights/atomic_file.h"
 #include "tests/support/file_size_limit.h"
@@ -13,6 +14,14 @@ namespace rl {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Whether a process that does this, and ends as by a kill, exits with 0.
+bool ends_well(const std::function<void()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) work();
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && status == 0;
+}
 
 class Checkpoint : public ::testing::Test {
  protected:
@@ -68,10 +77,45 @@ TEST_F(Checkpoint, AbandonedWriterLeavesNothing) {
 }
 
 TEST_F(Checkpoint, LeftoversOfAKilledWriterGoWithTheNextOne) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(0);
-  ::waitpid(child, nullptr, 0);
-  fs::create_directories(root_ / (".global_step_3." + std::to_string(child) + ".tmp/actor"));
+  fs::create_directories(root_);
+  ASSERT_TRUE(ends_well([&] {
+    auto writer = CheckpointWriter::begin(root_, 3);
+    auto pointer = AtomicFile::create(root_ / "latest_checkpointed_iteration.txt");
+    const bool is_begun =
+        writer.ok() && pointer.ok() && writer->write_json("trainer.json", {}).ok();
+    ::_exit(is_begun ? 0 : 1);  // nothing is cleared away
+  }));
+  EXPECT_EQ(entries().size(), 2u);
+  ASSERT_TRUE(save(4).ok());
+  EXPECT_EQ(entries(),
+            (std::vector<std::string>{"global_step_4", "latest_checkpointed_iteration.txt"}));
+}
+
+TEST_F(Checkpoint, AWriterThatLivesKeepsWhatItHasBegun) {
+  // Of this very process, too: a pid says nothing.
+  auto writer = CheckpointWriter::begin(root_, 3);
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE(writer->write_json("trainer.json", {{"step", 3}}).ok());
+  auto file = AtomicFile::create(root_ / "metrics.csv");
+  ASSERT_TRUE(file.ok() && file->write("step\n").ok());
+  ASSERT_TRUE(save(3).ok());
+  ASSERT_TRUE(ends_well([&] { ::_exit(save(4).ok() ? 0 : 1); }));
+  EXPECT_TRUE(file->commit().ok());
+  const auto committed = writer->commit({"trainer.json"});
+  ASSERT_TRUE(committed.ok()) << committed.status().message();
+  EXPECT_TRUE(verify_checkpoint(*committed).ok());
+}
+
+// What it replaced was moved out of the way, and its writer was killed before it was removed.
+TEST_F(Checkpoint, AReplacedCheckpointOfAKilledWriterGoes) {
+  ASSERT_TRUE(save(3).ok());
+  ASSERT_TRUE(ends_well([&] {
+    auto hidden = HiddenFolder::make(root_, 3);
+    if (!hidden.ok()) ::_exit(1);
+    std::error_code error;
+    fs::rename(root_ / "global_step_3", hidden->content(), error);
+    ::_exit(error ? 1 : 0);
+  }));
   ASSERT_TRUE(save(4).ok());
   EXPECT_EQ(entries(),
             (std::vector<std::string>{"global_step_4", "latest_checkpointed_iteration.txt"}));
@@ -132,21 +176,31 @@ TEST_F(Checkpoint, AManifestOfNothingOrOfAnotherStepIsNone) {
             std::string::npos);
 }
 
-TEST_F(Checkpoint, WhatAKilledProcessLeftIsRemoved) {
-  const pid_t gone = ::fork();
-  if (gone == 0) ::_exit(0);
-  ::waitpid(gone, nullptr, 0);
-  std::filesystem::create_directories(root_);
-  const std::string mine =
-      "metrics.csv.tmp." + std::to_string(::getppid()) + ".1";  // of a process that runs
-  const std::vector<std::string> names = {
-      "latest_checkpointed_iteration.txt.tmp." + std::to_string(gone) + ".4", "notes.tmp.x.1",
-      "a.tmp.1", mine};
-  for (const std::string& name : names) std::ofstream(root_ / name) << "x";
+// By whatever name and of whichever process: what carries no mark of ours is the user's.
+TEST_F(Checkpoint, WhatWeHaveNotMadeStays) {
+  const std::vector<std::string> folders = {
+      "thesis.tmp.3999999.1",        ".global_step_notes.3999998.tmp", ".global_step_3.3999998.tmp",
+      ".global_step_3.0badcafe.tmp", ".global_step_x.0badcafe.tmp",    "a.starling-tmp-0badcafe"};
+  const std::vector<std::string> files = {"results.tmp.3999999.2",
+                                          "notes.tmp.x.1",
+                                          "a.tmp.1",
+                                          "latest_checkpointed_iteration.txt.tmp.3999999.4",
+                                          "my.starling-tmp-notes",
+                                          ".starling-tmp-0badcafe"};
+  for (const std::string& name : folders) {
+    fs::create_directories(root_ / name / "checkpoint");
+    std::ofstream(root_ / name / "checkpoint" / "thesis.tex") << "x";
+  }
+  std::ofstream(root_ / ".global_step_x.0badcafe.tmp" / "writer.lock") << "";
+  fs::create_directory_symlink(root_ / folders[4], root_ / ".global_step_1.0badcafe.tmp");
+  for (const std::string& name : files) std::ofstream(root_ / name) << "x";
   ASSERT_TRUE(save(1).ok());
-  EXPECT_EQ(entries(),
-            (std::vector<std::string>{"a.tmp.1", "global_step_1",
-                                      "latest_checkpointed_iteration.txt", mine, "notes.tmp.x.1"}));
+  ASSERT_TRUE(save(2).ok());
+  ASSERT_TRUE(prune_checkpoints(root_, 1).ok());
+  for (const std::string& name : folders)
+    EXPECT_TRUE(fs::exists(root_ / name / "checkpoint" / "thesis.tex")) << name;
+  for (const std::string& name : files) EXPECT_TRUE(fs::exists(root_ / name)) << name;
+  EXPECT_FALSE(fs::exists(root_ / "global_step_1"));
 }
 
 TEST_F(Checkpoint, FullDiskKeepsTheOldOneWhole) {

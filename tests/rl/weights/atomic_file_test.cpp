@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -40,6 +41,27 @@ TEST(AtomicFile, TwoWritersOfOnePathDoNotMix) {
   ASSERT_TRUE(first->write("1").ok() && second->write("2").ok());
   ASSERT_TRUE(first->commit().ok() && second->commit().ok());
   EXPECT_EQ(testing::read_file(path), "2");
+}
+
+TEST(AtomicFile, ATemporaryFileIsRemovedOnceItsWriterIsDead) {
+  testing::TempFolder folder;
+  for (const char* theirs : {"results.tmp.3999999.2", "x.starling-tmp-1", ".starling-tmp-0badcafe"})
+    folder.write(theirs, "x");
+  auto living = AtomicFile::create(folder.path() / "a");
+  ASSERT_TRUE(living.ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto dead = AtomicFile::create(folder.path() / "b");
+    ::_exit(dead.ok() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  EXPECT_EQ(folder.file_count(), 5u);
+  remove_dead_temporaries(folder.path());
+  EXPECT_EQ(folder.file_count(), 4u);
+  EXPECT_TRUE(living->commit().ok());
+  EXPECT_EQ(folder.file_count(), 4u);
 }
 
 TEST(AtomicFile, ShortWriteIsResourceExhausted) {
