@@ -1,25 +1,32 @@
 #include "rl/reward/decimal_comma.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "rl/reward/characters.h"
+#include "rl/reward/latex_text.h"
 #include "rl/reward/math_relation.h"
 #include "rl/reward/number_text.h"
 
 namespace rl {
 namespace {
 
+constexpr std::string_view kBraced = "{,}";
+
 std::size_t count_digits(std::string_view text) {
   return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) -
                                   text.begin());
 }
 
-/// Takes "1.234.567" or "1234" off the beginning; the digits alone.
+/// Takes "1.234.567", "1 234 567" or "1234" off the beginning; the digits alone.
 std::string take_whole(std::string_view& text, bool& has_groups) {
   std::size_t digits = count_digits(text);
   std::string whole(text.substr(0, digits));
   has_groups = false;
-  while (digits > 0 && digits <= 3 && text.substr(digits).starts_with('.') &&
+  const char separator = digits < text.size() && text[digits] == ' ' ? ' ' : '.';
+  while (digits > 0 && digits <= 3 && text.substr(digits).starts_with(separator) &&
          count_digits(text.substr(digits + 1)) == 3) {
     has_groups = true;
     whole += text.substr(digits + 1, 3);
@@ -37,11 +44,56 @@ std::string_view without_delimiters(std::string_view text) {
   return trim(text);
 }
 
+/// Blanks of LaTeX and Unicode as plain ones.
+std::string with_plain_blanks(std::string text) {
+  for (const std::string_view blank : {"\\,", "\\ ", "~", "\u00a0", "\u2009", "\u202f"})
+    replace_all(text, blank, " ");
+  return text;
+}
+
+/// Where a comma is between digits, with how many bytes it has; not before a group of thousands.
+std::optional<std::size_t> decimal_comma_at(std::string_view text, std::size_t at, bool plain) {
+  const std::size_t size = text.substr(at).starts_with(kBraced) ? kBraced.size() : 1;
+  if (size == 1 && (!plain || text[at] != ',')) return std::nullopt;
+  std::size_t begin = at;
+  while (begin > 0 && is_digit(text[begin - 1])) --begin;
+  const std::size_t whole = at - begin, decimals = count_digits(text.substr(at + size));
+  const bool thousands = decimals == 3 && whole <= 3 && text[begin] != '0';
+  return whole == 0 || decimals == 0 || thousands ? std::nullopt : std::optional(size);
+}
+
+/// The numbers of the brackets whose members ";" separates; 0: outside all.
+std::set<std::size_t> brackets_with_semicolons(std::string_view text,
+                                               std::vector<std::size_t>& bracket_of) {
+  std::set<std::size_t> found;
+  std::vector<std::size_t> open{0};
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '(' || c == '[' || c == '{') open.push_back(++count);
+    bracket_of.push_back(open.back());
+    if ((c == ')' || c == ']' || c == '}') && open.size() > 1) open.pop_back();
+    if (c == ';' && (i == 0 || text[i - 1] != '\\')) found.insert(open.back());
+  }
+  return found;
+}
+
 }  // namespace
 
+std::optional<std::string> with_decimal_points_in_list(std::string_view text) {
+  std::vector<std::size_t> bracket_of;
+  const std::set<std::size_t> by_semicolons = brackets_with_semicolons(text, bracket_of);
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto comma = decimal_comma_at(text, at, by_semicolons.contains(bracket_of[at]));
+    out += comma ? '.' : text[at];
+    at += comma.value_or(1);
+  }
+  return out == text ? std::nullopt : std::optional(out);
+}
+
 std::optional<std::string> with_decimal_point(std::string_view text, Commas commas) {
-  constexpr std::string_view kBraced = "{,}";
-  const std::string stated(without_delimiters(with_plain_minus(text)));
+  const std::string stated(without_delimiters(with_plain_blanks(with_plain_minus(text))));
   const std::string value = named_value(stated).value_or(stated);
   text = without_delimiters(value);
   std::string number;

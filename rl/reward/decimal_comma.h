@@ -15,4 +15,8 @@ enum class Commas { kPlain, kAll };
 /// comma. "1,234" has thousands.
 std::optional<std::string> with_decimal_point(std::string_view text, Commas commas);
 
+/// The same of every member of a list, in brackets or without: of commas that are written "{,}",
+/// and of those between members that ";" separates.
+std::optional<std::string> with_decimal_points_in_list(std::string_view text);
+
 }  // namespace rl

@@ -126,11 +126,18 @@ std::optional<std::vector<std::string>> both_signs(const std::string& text) {
                                   text.substr(0, at) + "-" + text.substr(at + 3)};
 }
 
+/// "000" behind a comma, which is no number, but a group of one.
+bool is_loose_group(std::string_view part) {
+  return part.size() == 3 && part.front() == '0' && std::all_of(part.begin(), part.end(), is_digit);
+}
+
 std::vector<std::string> members(const std::string& text) {
   std::vector<std::string> all;
   for (const std::string& part : split_parts(text, ",")) {
     if (const auto signs = both_signs(part)) {
       all.insert(all.end(), signs->begin(), signs->end());
+    } else if (!all.empty() && is_loose_group(part)) {
+      all.push_back("," + part);  // equals itself alone
     } else {
       all.push_back(part);
     }
@@ -329,13 +336,42 @@ bool same(const std::string& a, const std::string& b, int depth) {
   return same_formula(a, b);
 }
 
-/// Lists that may be numbers with thousands separators, `a_number` and `b_number`. Where both may
-/// be, neither shows that it is a list: the members are in order. So are two members: "58,500" is
-/// not "500, 58".
-bool same_as_lists(const std::string& a, bool a_number, const std::string& b, bool b_number) {
-  const auto left = split_parts(a, ","), right = split_parts(b, ",");
-  if (left.size() == 2 || (a_number && b_number)) return same_in_order(left, right, 0);
-  return same(a, b, 0);
+/// An answer's readings: "1,234, 5" has three members, or two of which one is a number.
+struct Readings {
+  std::string list, number;
+
+  explicit Readings(const std::string& text)
+      : list(without_thousands_separators(text, Groups::kCertain)),
+        number(without_thousands_separators(text)) {}
+
+  bool differ() const { return list != number; }
+  /// Outside brackets.
+  bool differ_in_members() const {
+    return split_parts(list, ",").size() != split_parts(number, ",").size();
+  }
+  /// "(1,234)", which is no number in brackets beside one without them.
+  bool is_point_or_number() const {
+    const auto point = bracketed(list), other = bracketed(number);
+    return point && other && members(point->inside).size() > 1 && members(other->inside).size() < 2;
+  }
+};
+
+bool same_as_numbers(const Readings& a, const Readings& b) {
+  if ((a.is_point_or_number() && !bracketed(b.number)) ||
+      (b.is_point_or_number() && !bracketed(a.number)))
+    return same(a.list, b.list, 0);
+  return same(a.number, b.number, 0);
+}
+
+/// Where both may be numbers, neither shows that it is a list: the members are in order. So are
+/// two members: "58,500" is not "500, 58".
+bool same_as_lists(const Readings& a, const Readings& b) {
+  if (!a.differ() && !b.differ()) return false;
+  const auto left = split_parts(a.list, ","), right = split_parts(b.list, ",");
+  const bool number_a = a.differ_in_members(), number_b = b.differ_in_members();
+  if ((number_a && number_b) || ((number_a || number_b) && left.size() == 2))
+    return same_in_order(left, right, 0);
+  return same(a.list, b.list, 0);
 }
 
 /// Each side without thousands separators.
@@ -346,7 +382,8 @@ RelationChain ungrouped(RelationChain chain) {
 
 /// Equations and inequalities as wholes, whatever stands before their relations.
 bool same_statements(const std::string& a, const std::string& b) {
-  RelationChain left = relation_chain(a), right = relation_chain(b);
+  RelationChain left = relation_chain(without_thousands_separators(a, Groups::kCertain)),
+                right = relation_chain(without_thousands_separators(b, Groups::kCertain));
   if (left.relations.empty() || right.relations.empty()) return false;
   RelationChain left_number = ungrouped(left), right_number = ungrouped(right);
   if (left_number.sides != left.sides && right_number.sides != right.sides) {
@@ -390,7 +427,10 @@ std::optional<std::string> last_boxed(std::string_view text) {
 
 std::string normal_form(std::string_view answer) {
   if (trim(answer).size() > kAnswerBytesMax) return std::string(trim(answer));
-  return without_thousands_separators(answer_form(answer));
+  const std::string form = answer_form(answer);
+  const bool may_be_point =
+      form.find_first_of("([{") != form.npos && form.find("\\frac") == form.npos;
+  return without_thousands_separators(form, may_be_point ? Groups::kCertain : Groups::kAll);
 }
 
 bool equivalent(std::string_view answer, std::string_view truth) {
@@ -399,18 +439,17 @@ bool equivalent(std::string_view answer, std::string_view truth) {
   if (answer.size() > kAnswerBytesMax || truth.size() > kAnswerBytesMax) return answer == truth;
   if (same_statements(stated_form(answer), stated_form(truth))) return true;
   // "100,200,300" is a number or a list: what the other side makes of it.
-  const std::string list_a = answer_form(answer), list_b = answer_form(truth);
-  const std::string number_a = without_thousands_separators(list_a),
-                    number_b = without_thousands_separators(list_b);
-  if (same(number_a, number_b, 0)) return true;
-  const bool grouped_a = number_a != list_a, grouped_b = number_b != list_b;
-  if ((grouped_a || grouped_b) && same_as_lists(list_a, grouped_a, list_b, grouped_b)) return true;
+  const Readings left(answer_form(answer)), right(answer_form(truth));
+  if (same_as_numbers(left, right) || same_as_lists(left, right)) return true;
   if (is_percentage(answer) != is_percentage(truth) &&
-      (is_percentage(answer) ? same(hundredth(number_a), number_b, 0)
-                             : same(number_a, hundredth(number_b), 0)))
+      (is_percentage(answer) ? same(hundredth(left.number), right.number, 0)
+                             : same(left.number, hundredth(right.number), 0)))
     return true;
-  const auto point_a = with_decimal_point(answer, Commas::kAll),
-             point_b = with_decimal_point(truth, Commas::kPlain);
+  const auto in_points = [](std::string_view text, Commas commas) {
+    auto number = with_decimal_point(text, commas);
+    return number ? number : with_decimal_points_in_list(text);
+  };
+  const auto point_a = in_points(answer, Commas::kAll), point_b = in_points(truth, Commas::kPlain);
   return (point_a || point_b) &&
          equivalent(point_a.value_or(std::string(answer)), point_b.value_or(std::string(truth)));
 }

@@ -308,7 +308,7 @@ void replace_joining_word(std::string& text, std::string_view word) {
 
 /// Commas between members, and none without a member.
 void write_lists_with_commas(std::string& text) {
-  std::replace(text.begin(), text.end(), ';', ',');
+  replace_all(text, ";", ", ");  // "5;1,250" has two members
   replace_joining_word(text, "and");
   replace_joining_word(text, "or");
   std::string out;

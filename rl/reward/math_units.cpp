@@ -80,6 +80,16 @@ std::optional<std::size_t> end_of_unit(std::string_view text, std::size_t at) {
   return divisor.value_or(behind);
 }
 
+/// "1 500" and "1,500", which is no factor of a variable.
+bool ends_with_grouped_number(std::string_view text) {
+  text = trim(text);
+  std::size_t digits = 0;
+  while (digits < text.size() && is_digit(text[text.size() - 1 - digits])) ++digits;
+  if (digits != 3 || text.size() < 5) return false;
+  const char separator = text[text.size() - 4];
+  return (separator == ' ' || separator == ',') && is_digit(text[text.size() - 5]);
+}
+
 /// What may follow a unit: nothing, or what begins no quantity.
 bool continues_quantity(std::string_view text, std::size_t at) {
   at = skip_blanks(text, at);
@@ -134,8 +144,11 @@ std::string without_unit_words(std::string_view text) {
         is_letter(text[at]) &&
         (at == 0 || (!is_letter(text[at - 1]) && text[at - 1] != '\\' && text[at - 1] != '_'));
     const std::size_t ends_word = starts_word ? end_of_word(text, at) : at + 1;
-    const std::optional<std::size_t> end =
+    std::optional<std::size_t> end =
         starts_word && ends_with_quantity(out, false) ? end_of_unit(text, at) : std::nullopt;
+    if (starts_word && !end && is_short_unit(text.substr(at, ends_word - at)) &&
+        ends_with_grouped_number(out))
+      end = end_of_unit_exponent(text, ends_word);
     if (end && !continues_quantity(text, *end)) {
       at = *end;
       continue;

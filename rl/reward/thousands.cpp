@@ -1,11 +1,13 @@
 #include "rl/reward/thousands.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "rl/reward/characters.h"
 #include "rl/reward/latex_text.h"
+#include "rl/reward/number_text.h"
 
 namespace rl {
 namespace {
@@ -20,44 +22,86 @@ std::size_t end_of_digits(std::string_view text, std::size_t at) {
   return at;
 }
 
-std::string without_commas(std::string text) {
-  if (text.find_first_of("([{") != text.npos && text.find("\\frac") == text.npos) return text;
-  for (std::size_t at = text.find(','); at != text.npos; at = text.find(',', at + 1)) {
-    std::size_t before = at;
-    while (before > 0 && is_digit(text[before - 1])) --before;
-    const std::size_t after = end_of_digits(text, at + 1);
-    const bool first = before == 0 || (text[before - 1] != ',' && text[before - 1] != '.');
-    if (!first || at == before || at - before > 3 || after - at != 4 || text[before] == '0')
-      continue;
-    text.erase(at--, 1);
-    // Further groups: "1,234,567" is now "1234,567".
-    for (std::size_t next = at + 4; next + 3 < text.size() && text[next] == ','; next += 3) {
-      if (end_of_digits(text, next + 1) - next != 4) break;
-      text.erase(next, 1);
+/// Digits, and groups of three behind commas: "1,234,567".
+struct Chain {
+  std::string_view head;
+  std::vector<std::string_view> groups = {};
+  std::size_t end = 0;
+
+  Chain(std::string_view text, std::size_t begin) : end(end_of_digits(text, begin)) {
+    head = text.substr(begin, end - begin);
+    while (end < text.size() && text[end] == ',' && end_of_digits(text, end + 1) - end == 4) {
+      groups.push_back(text.substr(end + 1, 3));
+      end += 4;
     }
   }
-  return text;
+  bool can_be_grouped() const {
+    return head.size() <= 3 && !head.starts_with('0') && !groups.empty();
+  }
+  bool has_certain_group() const {
+    return std::any_of(groups.begin(), groups.end(),
+                       [](std::string_view group) { return group.starts_with('0'); });
+  }
+};
+
+std::string without_commas(std::string_view text, Groups which) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    if (!is_digit(text[at])) {
+      out += text[at++];
+      continue;
+    }
+    const Chain chain(text, at);
+    const char before = at > 0 ? text[at - 1] : ' ';
+    const bool goes_on =
+        chain.end + 1 < text.size() && text[chain.end] == ',' && is_digit(text[chain.end + 1]);
+    const bool is_number = before != ',' && !goes_on;  // else members of a list without blanks
+    const bool all = is_number && (which == Groups::kAll || chain.has_certain_group());
+    out += chain.head;
+    for (const std::string_view group : chain.groups) {
+      const bool joins = chain.can_be_grouped() && before != '.' && (all || group.starts_with('0'));
+      if (!joins) out += ',';
+      out += group;
+    }
+    at = chain.end;
+  }
+  return out;
 }
 
-std::string without_blanks(std::string text) {
-  const std::size_t sign = text.starts_with('-') ? 1 : 0;
+/// "1 234.5" alone.
+std::string without_blanks(std::string_view written) {
+  const std::string_view text = trim(written);
   const std::size_t point = std::min(text.find('.'), text.size());
-  const std::string whole = text.substr(sign, point - sign);
-  if (whole.find(' ') == whole.npos) return text;
-  const std::vector<std::string> groups = split_parts(whole, " ");
-  std::string joined = text.substr(0, sign);
+  const std::vector<std::string> groups = split_parts(text.substr(0, point), " ");
+  std::string joined;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const bool fits = i == 0 ? groups[i].size() <= 3 : groups[i].size() == 3;
-    if (!fits || !all_digits(groups[i])) return text;
+    if (!fits || !all_digits(groups[i])) return std::string(written);
     joined += groups[i];
   }
-  return joined + text.substr(point);
+  if (groups.size() < 2) return std::string(written);
+  const std::size_t begin = written.find_first_not_of(' ');
+  return std::string(written.substr(0, begin)) + joined + std::string(text.substr(point)) +
+         std::string(written.substr(begin + text.size()));
+}
+
+/// Of each number that stands between brackets, commas, signs and relations.
+std::string without_blanks_in_numbers(std::string_view text) {
+  constexpr std::string_view kAround = "()[]{},+-*/=<>^_!|&\\\n";
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(kAround, at), text.size());
+    out += without_blanks(text.substr(at, end - at));
+    if (end < text.size()) out += text[end];
+    at = end + 1;
+  }
+  return out;
 }
 
 }  // namespace
 
-std::string without_thousands_separators(std::string text) {
-  return without_blanks(without_commas(std::move(text)));
+std::string without_thousands_separators(std::string text, Groups groups) {
+  return without_blanks_in_numbers(without_commas(text, groups));
 }
 
 }  // namespace rl

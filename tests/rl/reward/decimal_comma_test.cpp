@@ -27,5 +27,14 @@ TEST(DecimalComma, IsNoneInThousandsAndLists) {
     EXPECT_FALSE(with_decimal_point(text, Commas::kAll)) << text;
 }
 
+TEST(DecimalComma, MembersOfListsHaveThem) {
+  EXPECT_EQ(with_decimal_point("1 234,5", Commas::kPlain), "1234.5");
+  EXPECT_EQ(with_decimal_point("1\\,234{,}5", Commas::kPlain), "1234.5");
+  EXPECT_EQ(with_decimal_points_in_list("(0{,}5, 1{,}5)"), "(0.5, 1.5)");
+  EXPECT_EQ(with_decimal_points_in_list("(0,5; 1,25)"), "(0.5; 1.25)");
+  for (const char* text : {"(0,5, 1,5)", "(1,2);(3,4)", "1{,}234", "5; 1,250", "0,5\\;m", ""})
+    EXPECT_FALSE(with_decimal_points_in_list(text)) << text;
+}
+
 }  // namespace
 }  // namespace rl

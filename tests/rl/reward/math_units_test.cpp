@@ -17,6 +17,9 @@ TEST(MathUnits, UnitsBehindQuantitiesGoWithTheirExponents) {
                                                        {"4 feet 6 inches", "4 feet 6 "},  // not 46
                                                        {"(3 cm, 4 cm)", "(3 , 4 )"},
                                                        {"5 m", "5 m"},  // a variable, perhaps
+                                                       {"1 500 m", "1 500 "},
+                                                       {"1,500 m^2", "1,500 "},
+                                                       {"1 500 m_1", "1 500 m_1"},
                                                        {"2\\cm", "2\\cm"},
                                                        {"feet", "feet"},
                                                        {"3 cmx", "3 cmx"},
