@@ -10,6 +10,21 @@ using runtime::ResourceMap;
 using runtime::Result;
 using runtime::Status;
 
+namespace {
+
+enum class Rounding { kUp, kDown };
+
+// Memory in GB with two decimals: what is wanted rounded up, what is there rounded down.
+std::string amount_text(const std::string& name, std::int64_t units, Rounding rounding) {
+  constexpr std::int64_t kHundredth = 10'000'000 * Resources::kUnitsPerOne;  // of a GB
+  if (name != "memory" || units < kHundredth) return runtime::resource_text(units);
+  const std::int64_t hundredths =
+      units / kHundredth + (rounding == Rounding::kUp && units % kHundredth != 0 ? 1 : 0);
+  return runtime::resource_text(hundredths * (Resources::kUnitsPerOne / 100)) + " GB";
+}
+
+}  // namespace
+
 Result<Resources> Resources::from_map(const ResourceMap& amounts) {
   Resources resources;
   for (const auto& [name, amount] : amounts) {
@@ -113,8 +128,9 @@ std::string Resources::missing(const Resources& demand, const Resources& total) 
     const std::int64_t has = units(name), all = total.units(name);
     if (has >= wanted) continue;
     if (!text.empty()) text += ", ";
-    text += name + " " + runtime::resource_text(wanted) + " (has " + runtime::resource_text(has) +
-            (has == all ? ")" : " free of " + runtime::resource_text(all) + ")");
+    text += name + " " + amount_text(name, wanted, Rounding::kUp) + " (has " +
+            amount_text(name, has, Rounding::kDown) +
+            (has == all ? ")" : " free of " + amount_text(name, all, Rounding::kDown) + ")");
   }
   return text;
 }
@@ -124,8 +140,8 @@ std::string Resources::missing(const Resources& demand) const {
   for (const auto& [name, wanted] : demand.units_) {
     if (units(name) >= wanted) continue;
     if (!text.empty()) text += ", ";
-    text += name + " " + runtime::resource_text(wanted) + " (has " +
-            runtime::resource_text(units(name)) + ")";
+    text += name + " " + amount_text(name, wanted, Rounding::kUp) + " (has " +
+            amount_text(name, units(name), Rounding::kDown) + ")";
   }
   return text;
 }
@@ -135,7 +151,7 @@ std::string Resources::to_string() const {
   std::string text;
   for (const auto& [name, units] : units_) {
     if (!text.empty()) text += ", ";
-    text += name + " " + runtime::resource_text(units);
+    text += name + " " + amount_text(name, units, Rounding::kUp);
   }
   return text;
 }

@@ -56,7 +56,7 @@ class Resources {
   std::string missing(const Resources& demand) const;
   /// The same with what there is of it in all: "GPU 2 (has 1 free of 4), CPU 4 (has 2)".
   std::string missing(const Resources& demand, const Resources& total) const;
-  /// "CPU 2, memory 1073741824"; "nothing" when empty.
+  /// "CPU 2, memory 1.07 GB"; "nothing" when empty.
   std::string to_string() const;
 
  private:

@@ -357,12 +357,12 @@ void ClusterScheduler::restore_group(const runtime::GroupSpec& spec, const Group
 // -- Why not
 
 std::string ClusterScheduler::nearest(const BundleNeed& need, const RoomOf& room_of) const {
-  // Nodes with the right labels before others; then the one that lacks the smallest share; of
-  // equals the one that lacks least when it is idle.
+  // Nodes with the right labels before others; then those that could hold it when they are idle;
+  // then the one that lacks the smallest share; of equals the one that lacks least when it is idle.
   const Node* best = nullptr;
   const Room* left = nullptr;
   const Node* leaving = nullptr;  // could hold it, and is drained
-  std::tuple<std::size_t, bool, double, double> best_cost;
+  std::tuple<std::size_t, bool, bool, double, double> best_cost;
   bool ever = false;
   std::size_t counted = 0;
   const bool has_gpus = need.amount.units("GPU") > 0;
@@ -379,9 +379,9 @@ std::string ClusterScheduler::nearest(const BundleNeed& need, const RoomOf& room
     }
     ++counted;
     ever = ever || (labels == 0 && could_hold(*node));
-    std::tuple<std::size_t, bool, double, double> cost(labels, !node->open,
-                                                       room->left().distance_to(need.amount),
-                                                       node->total.distance_to(need.amount));
+    const std::tuple<std::size_t, bool, bool, double, double> cost(
+        labels, !could_hold(*node), !node->open, room->left().distance_to(need.amount),
+        node->total.distance_to(need.amount));
     if (best && cost >= best_cost) continue;
     best = node.get();
     left = room;

@@ -32,6 +32,15 @@ TEST(Resources, NamesWhatIsMissing) {
   EXPECT_EQ(node.missing(make({{"CPU", 2}})), "");
 }
 
+TEST(Resources, MemoryIsInGigabytes) {
+  const Resources node = make({{"memory", 4'999'999'999.0}});
+  EXPECT_EQ(node.missing(make({{"memory", 5e9}})), "memory 5 GB (has 4.99 GB)");
+  EXPECT_EQ(node.missing(make({{"memory", 5'000'000'001.0}}), make({{"memory", 12.5e9}})),
+            "memory 5.01 GB (has 4.99 GB free of 12.5 GB)");
+  EXPECT_EQ(make({{"CPU", 2}, {"memory", 1073741824}}).to_string(), "CPU 2, memory 1.08 GB");
+  EXPECT_EQ(make({{"memory", 1000}}).to_string(), "memory 1000");
+}
+
 TEST(Resources, RefusesAmountsThatMakeNoSense) {
   for (double amount : {-1.0, std::nan(""), HUGE_VAL, 1e15, 0.00001}) {
     auto made = Resources::from_map({{"x", amount}});

@@ -286,6 +286,19 @@ TEST_F(ClusterSchedulerTest, NamesTheNearestNodeWithFigures) {
   expect_parts(scheduler_.place_actor(elsewhere).status(), {"zone=c", "could ever hold it"});
 }
 
+// It is what the work waits for, however near the other comes.
+TEST_F(ClusterSchedulerTest, ABusyNodeIsNamedBeforeOneThatNeverCouldHoldIt) {
+  const auto small = add({{"CPU", 2}, {"memory", 4e9}});
+  const auto busy = add({{"CPU", 2}, {"memory", 20e9}});
+  ASSERT_EQ(scheduler_.place_actor(actor({{"CPU", 1}, {"memory", 19e9}}))->node, busy);
+  const runtime::Status waits =
+      scheduler_.place_actor(actor({{"CPU", 1}, {"memory", 4.0001e9}})).status();
+  expect_parts(waits, {busy.short_hex(), "needs CPU 1, memory 4.01 GB",
+                       "lacks memory 4.01 GB (has 1 GB free of 20 GB)"});
+  EXPECT_EQ(waits.message().find(small.short_hex()), std::string::npos) << waits.message();
+  EXPECT_EQ(waits.message().find("even when idle"), std::string::npos) << waits.message();
+}
+
 TEST_F(ClusterSchedulerTest, ExplainsGroups) {
   using enum runtime::GroupStrategy;
   auto a = add({{"CPU", 4}});
