@@ -107,7 +107,6 @@ int render_command(int argc, char** argv) {
   const Result<ChatTemplates> chat_template = ChatTemplates::parse(source->templates);
   if (!chat_template.ok())
     return fail(chat_template.status().with_context(file.empty() ? model.model : file));
-  std::ios::sync_with_stdio(false);
   const bool all_read = render_lines(*chat_template, source->special_tokens, std::cin, std::cout);
   std::cout.flush();
   if (!std::cout) return fail(runtime::errno_status(errno, "writing to stdout"));

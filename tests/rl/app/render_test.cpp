@@ -1,8 +1,16 @@
 #include "rl/app/render.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
+#include <iostream>
 #include <sstream>
+
+#include "runtime/core/printable_stream.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/terminal.h"
 
 namespace rl {
 namespace {
@@ -56,6 +64,39 @@ TEST(RenderCommand, DeepLinesAreRefused) {
 
 TEST(RenderCommand, BytesThatAreNoTextAreReplaced) {
   EXPECT_EQ(render("\xff", "{}\n").out, "{\"text\":\"\xef\xbf\xbd\"}\n");
+}
+
+// A template's text, and its error messages, are a model's.
+TEST(RenderCommand, ATerminalGetsEscapesAndAFileTheText) {
+  const support::TemporaryFolder folder;
+  const std::string file = folder.file("t.jinja");
+  std::ofstream(file) << "\u009b31m\u202e{{ raise_exception('\u009b\u202e') if refuse }}";
+  std::string name = "render", option = "--template", path = file;
+  char* arguments[] = {name.data(), option.data(), path.data()};
+  const auto render_to_stdout = [&] {
+    std::istringstream lines("{}\n{\"refuse\": true}\n");
+    std::streambuf* const before = std::cin.rdbuf(lines.rdbuf());
+    {
+      const runtime::PrintableStream printable(std::cout, STDOUT_FILENO);
+      EXPECT_EQ(render_command(3, arguments), 0);
+    }
+    std::cin.rdbuf(before);
+    std::fflush(stdout);
+  };
+  std::fflush(stdout);  // what the test program has said
+  std::string shown;
+  {
+    Terminal terminal(STDOUT_FILENO);
+    render_to_stdout();
+    shown = terminal.shown();
+  }
+  EXPECT_EQ(shown,
+            "{\"text\":\"\\u009b31m\\u202e\"}\n"
+            "{\"error\":\"TemplateError: \\u009b\\u202e\"}\n");
+  ::testing::internal::CaptureStdout();
+  render_to_stdout();
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "{\"text\":\"\u009b31m\u202e\"}\n{\"error\":\"TemplateError: \u009b\u202e\"}\n");
 }
 
 TEST(RenderCommand, UsageAndMissingFiles) {
