@@ -10,7 +10,7 @@
 namespace rl {
 namespace {
 
-std::span<const std::byte> bytes_of(const at::Tensor& t) {
+std::span<const std::byte> bytes_in(const at::Tensor& t) {
   CHECK(t.is_contiguous());
   return {static_cast<const std::byte*>(t.const_data_ptr()), static_cast<std::size_t>(t.nbytes())};
 }
@@ -35,7 +35,7 @@ std::vector<at::Tensor> TensorTeam::all_columns(std::span<const at::Tensor> own,
     all[i].narrow(1, cuts[i].first(rank()), cuts[i].size(rank())).copy_(own[i]);
     if (dense[i].nbytes() == 0) continue;
     for (int peer = 0; peer < size(); ++peer)
-      if (peer != rank()) sent.push_back({peer, bytes_of(dense[i])});
+      if (peer != rank()) sent.push_back({peer, bytes_in(dense[i])});
   }
   struct Part {
     at::Tensor values;
@@ -80,7 +80,7 @@ at::Tensor TensorTeam::columns_of_rows(const at::Tensor& own_rows, const ColumnC
     }
     if (part.numel() > 0) {
       dense.push_back(part.contiguous());
-      sent.push_back({peer, bytes_of(dense.back())});
+      sent.push_back({peer, bytes_in(dense.back())});
     }
     if (place(peer).numel() > 0) received.push_back({peer, room_of(place(peer))});
   }
@@ -101,7 +101,7 @@ at::Tensor TensorTeam::all_rows(const at::Tensor& own, std::span<const int> owne
     const std::int64_t rows = rows_of[static_cast<std::size_t>(peer)];
     parts.push_back(peer == rank() ? mine : at::empty({rows, own.size(1)}, own.options()));
     if (peer == rank()) continue;
-    if (mine.numel() > 0) sent.push_back({peer, bytes_of(mine)});
+    if (mine.numel() > 0) sent.push_back({peer, bytes_in(mine)});
     if (rows > 0) received.push_back({peer, room_of(parts.back())});
   }
   throw_unless_ok(communicator_.all_to_all(sent, received, what));

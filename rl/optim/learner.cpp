@@ -112,6 +112,20 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
                                        adapter() == nullptr ? host_weights_ : at::Tensor());
 }
 
+// A rank that waits for its team waits. Operations of all ranks alone say who is behind: teams do
+// not make the same ones.
+Pulse Learner::pulse() const {
+  Pulse pulse = communicator_->pulse();
+  if (!team_links_) return pulse;
+  const Pulse team = team_links_->pulse();
+  pulse.steps += team.steps;
+  if (team.waiting) {
+    pulse.waiting = true;
+    pulse.where = team.where;
+  }
+  return pulse;
+}
+
 Learner::~Learner() { model_->stop_telling(layer_pulse_); }
 
 // Beside an adapter, which is small, only the weights that it stands beside are kept by units.

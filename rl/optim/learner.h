@@ -91,7 +91,7 @@ class Learner {
 
   /// Where this rank stands, and the end of what it does with the others; see Communicator. From
   /// any thread.
-  Pulse pulse() const { return communicator_->pulse(); }
+  Pulse pulse() const;
   void abort(const runtime::Status& why) const {
     communicator_->abort(why);
     if (team_links_) team_links_->abort(why);

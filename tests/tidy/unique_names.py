@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Names in unnamed namespaces are unique within a library or a test program, whose files are compiled in batches (docs/adr/0040).
 
-Overloads within one file are fine, and so are aliases that mean the same everywhere.
+Nor are they those of headers of tests that other files of the batch include, which they would hide. Overloads within one file are
+fine, and so are aliases that mean the same everywhere.
 """
 import collections
 import pathlib
@@ -40,9 +41,9 @@ def unnamed_namespaces(text):
                 break
 
 
-def names_of(text):
+def names_of(text, bodies=unnamed_namespaces):
     """(name, what an alias stands for or None) of what stands in unnamed namespaces of a file."""
-    for body in unnamed_namespaces(text):
+    for body in bodies(text):
         for line in body.splitlines():
             if not line or line[0] in " }/#)" or line.startswith(("namespace ", "using enum ", "using namespace ")):
                 continue
@@ -51,6 +52,17 @@ def names_of(text):
                 if match:
                     yield match.group(1), match.group(2) if pattern.groups == 2 else None
                     break
+
+
+def headers_of_tests(source, folder):
+    """Those that the files of a folder of tests include."""
+    found = set()
+    for file in sorted((source / folder).glob("*.cpp")):
+        for name in re.findall(r'^#include "([^"]+\.h)"', file.read_text(), re.M):
+            for header in (source / name, source / folder / name):
+                if header.is_file() and header.is_relative_to(source / "tests"):
+                    found.add(header)
+    return found
 
 
 def main():
@@ -63,7 +75,13 @@ def main():
                 if file.name.endswith("main.cpp"):
                     continue
                 for name, alias in names_of(file.read_text()):
-                    places[name][file.relative_to(source)] = alias
+                    if alias is None or not alias.endswith("::" + name):  # that of another namespace
+                        places[name][file.relative_to(source)] = alias
+        if library.startswith("tests/"):
+            for header in headers_of_tests(source, library):
+                for name, alias in names_of(header.read_text(), lambda text: [text]):
+                    if name in places:
+                        places[name][header.relative_to(source)] = alias
         for name, files in sorted(places.items()):
             aliases = set(files.values())
             if len(files) > 1 and (None in aliases or len(aliases) > 1):

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rl/app/stage_command.h"
+#include "rl/checkpoint/model_identity.h"
 #include "rl/config/stage_keys.h"
 #include "rl/run/preference/preference_stage.h"
 #include "rl/run/sft/sft_stage.h"
@@ -360,6 +361,152 @@ TEST_F(DryRunOfFiles, ModelsOfTheHubAreThoseOfTheCache) {
   EXPECT_EQ(stage_missing.error, "");
   EXPECT_TRUE(has(stage_missing.text, "note: model.path: other: ")) << stage_missing.text;
   EXPECT_TRUE(has(stage_missing.text, "not known without the model")) << stage_missing.text;
+}
+
+TEST_F(DryRunOfFiles, AWarmStartsDataAreOpenedAndCounted) {
+  const char* const row = R"({"prompt": [{"role": "user", "content": "abc"}], "answer": "cba"})";
+  const std::string file = (folder_.path() / "demonstrations.jsonl").string();
+  const auto warm = [&](const std::string& demonstration, const std::vector<NodeRoom>& nodes = {}) {
+    std::ofstream rows(file);
+    for (int i = 0; i < 4; ++i) rows << demonstration;
+    rows.close();
+    std::vector<std::string> overrides = {"data.sft_files=" + file,
+                                          "sft.steps=2",
+                                          "sft.train_batch_size=4",
+                                          "data.max_response_length=200",
+                                          "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=16",
+                                          "actor_rollout_ref.actor.use_dynamic_bsz=false",
+                                          "actor_rollout_ref.rollout.n=1"};
+    std::ofstream training(folder_.path() / "rows.jsonl");
+    for (int i = 0; i < 16; ++i) training << row << "\n";
+    training.close();
+    const std::string at = folder_.path().string();
+    overrides.insert(overrides.begin(),
+                     {"data.dataset_name=null", "data.train_files=" + at + "/rows.jsonl",
+                      "actor_rollout_ref.model.path=" + at + "/model", "data.max_prompt_length=50",
+                      "reward.custom_reward_function.path=" + at + "/reward.py"});
+    return tell(std::move(overrides), nodes);
+  };
+  const Told plain = warm("{\"prompt\": \"abc\", \"response\": \"cba\"}\n");
+  EXPECT_EQ(plain.error, "");
+  EXPECT_TRUE(has(plain.text, "note: " + file + ":1: the prompt is plain")) << plain.text;
+  EXPECT_TRUE(has(warm("{\"prompt\": \"abc\", \"answer\": \"cba\"}\n").error,
+                  "warm start: " + file + ":1"));
+  std::filesystem::remove(file);
+  const Told missing = tell_of(row, {"data.sft_files=" + file, "sft.steps=2"});
+  EXPECT_TRUE(has(missing.error, "warm start: ") && has(missing.error, file)) << missing.error;
+  const Told unknown = tell_of(
+      row, {"data.sft_files=" + file, "sft.steps=2", "actor_rollout_ref.model.path=org/other"});
+  EXPECT_TRUE(has(unknown.error, "warm start: ") && has(unknown.error, file)) << unknown.error;
+  EXPECT_EQ(tell_of(row, {"data.sft_files=" + file}).error, "") << "no steps of it";
+}
+
+TEST_F(DryRunOfFiles, WhatIsNotInTheCacheOfAMachineThatIsOfflineIsAnError) {
+  const auto pairs = folder_.path() / "pairs.jsonl";
+  std::ofstream(pairs) << R"({"prompt": "abc", "chosen": "cba", "rejected": "a"})"
+                       << "\n"
+                       << R"({"prompt": "bcd", "chosen": "cba", "rejected": "b"})"
+                       << "\n";
+  const auto dpo = [&](const std::string& reference) {
+    const auto config = Config::load(
+        {.file = {},
+         .overrides = {"data.train_files=" + pairs.string(), "data.max_length=200",
+                       "data.train_batch_size=2", "preference.reference_path=" + reference,
+                       "model.path=" + (folder_.path() / "model").string()},
+         .keys = &dpo_keys()});
+    CHECK(config.ok());
+    PreferenceStage stage;
+    std::ostringstream out;
+    const runtime::Status status = stage_dry_run(*config, stage, out, {});
+    return Told{out.str(), status.ok() ? "" : status.message()};
+  };
+  ::setenv("HF_HUB_CACHE", (folder_.path() / "cache").c_str(), 1);
+  const Told reference = dpo("org/other");
+  ::setenv("HF_HUB_OFFLINE", "1", 1);
+  const Told offline = dpo("org/other");
+  const char* const row = R"({"prompt": [{"role": "user", "content": "abc"}], "answer": "cba"})";
+  const Told train = tell_of(row, {"actor_rollout_ref.model.path=org/other"});
+  ::unsetenv("HF_HUB_OFFLINE");
+  ::unsetenv("HF_HUB_CACHE");
+  EXPECT_EQ(reference.error, "");
+  for (const char* part : {"note: preference.reference_path: org/other: ", "1 an epoch",
+                           "its prompt (", "worker x 1: ", "counted as if it were model.path"})
+    EXPECT_TRUE(has(reference.text, part)) << part << " in: " << reference.text;
+  const std::string why = "HF_HUB_OFFLINE keeps a run from fetching it";
+  EXPECT_TRUE(has(offline.error, "preference.reference_path: org/other") && has(offline.error, why))
+      << offline.error;
+  EXPECT_TRUE(has(offline.text, "its prompt (")) << offline.text;
+  EXPECT_TRUE(has(train.error, "actor_rollout_ref.model.path: org/other") && has(train.error, why))
+      << train.error;
+}
+
+TEST_F(DryRunOfFiles, TheToyModelGoesOnFromARunOfItselfAlone) {
+  const auto folder = folder_.path() / "run";
+  const auto checkpoint = folder / "global_step_3";
+  std::filesystem::create_directories(checkpoint);
+  std::ofstream(folder_.path() / "rows.jsonl") << R"({"prompt": "abc", "response": "cba"})"
+                                               << "\n";
+  const auto of_toy = [&](const std::string& seed, const std::string& fingerprint) {
+    std::ofstream(checkpoint / "run_state.json") << nlohmann::json{
+        {"stage", "sft"},
+        {"model", {{"name", "toy"}, {"fingerprint", fingerprint}, {"adapter", false}}}};
+    const auto config = Config::load(
+        {.file = {},
+         .overrides = {"data.train_files=" + (folder_.path() / "rows.jsonl").string(),
+                       "data.max_length=60", "data.train_batch_size=1", "model.path=toy",
+                       "trainer.seed=" + seed, "trainer.default_local_dir=" + folder.string()},
+         .keys = &sft_keys()});
+    CHECK(config.ok());
+    SftStage stage;
+    std::ostringstream out;
+    const runtime::Status status = stage_dry_run(*config, stage, out, {});
+    return Told{out.str(), status.ok() ? "" : status.message()};
+  };
+  const auto toy = folder_.path() / "toy";
+  ASSERT_TRUE(make_toy_model(toy, {.seed = 5}).ok());
+  const auto identity = identify_model("toy", toy);
+  ASSERT_TRUE(identity.ok());
+  const Told same = of_toy("5", identity->fingerprint), other = of_toy("5", "0123");
+  EXPECT_EQ(same.error, "");
+  EXPECT_TRUE(has(same.text, "goes on from " + checkpoint.string())) << same.text;
+  EXPECT_TRUE(has(other.error, "of a run of the model toy")) << other.error << other.text;
+}
+
+TEST_F(DryRunOfFiles, TheLevelThatFitsWithTheDatasRowsIsSaidToBeThat) {
+  std::ofstream rows(folder_.path() / "rows.jsonl");
+  for (int i = 0; i < 64; ++i)
+    rows << R"({"prompt": "abc", "response": "cba"})"
+         << "\n";
+  rows.close();
+  const auto config =
+      Config::load({.file = {},
+                    .overrides = {"data.train_files=" + (folder_.path() / "rows.jsonl").string(),
+                                  "data.max_length=256", "data.train_batch_size=64",
+                                  "data.use_dynamic_bsz=false", "data.micro_batch_size_per_gpu=32",
+                                  "trainer.n_gpus_per_node=2",
+                                  "model.path=" + (folder_.path() / "model").string()},
+                    .keys = &sft_keys()});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  const auto told = [&](const std::vector<NodeRoom>& nodes) {
+    SftStage stage;
+    std::ostringstream out;
+    const runtime::Status status = stage_dry_run(*config, stage, out, nodes);
+    return Told{out.str(), status.ok() ? "" : status.message()};
+  };
+  const std::string level = "engine.zero_level=auto is 0: the run fits";
+  const std::string rows_text = "with the data's rows of up to ";
+  const Told wide = told({{"node a", 1e12, 2}});
+  EXPECT_TRUE(has(wide.text, "  " + level)) << wide.text;
+  EXPECT_TRUE(has(wide.text, rows_text)) << wide.text;
+  // Between what the data's rows take and what rows of data.max_length would.
+  for (double bytes = 2e8; bytes < 1e10; bytes *= 1.02) {
+    const Told one = told({{"node a", bytes, 2}});
+    if (!one.error.empty() || !has(one.text, "note: with rows of data.max_length")) continue;
+    EXPECT_FALSE(has(one.text, "\n  " + level)) << one.text;
+    EXPECT_TRUE(has(one.text, "tokens " + level)) << one.text;
+    return;
+  }
+  ADD_FAILURE() << "no node is too small for the longest rows alone: " << wide.text;
 }
 
 TEST_F(DryRunOfFiles, AStageTellsOfPlainPrompts) {

@@ -129,6 +129,19 @@ TEST(PromptBuilder, ACallWithoutContentIsNotWrittenAsNone) {
   EXPECT_EQ(text("[{% if m.content is none %}{{ m.tool_calls[0].function.name }}{% else %}"
                  "{{ m.content }}{% endif %}]"),
             "[None?][f][5]");
+  // SmolLM2's own, which joins texts, where null is an error.
+  const char* const joins = "{{ '<' + m['role'] + '>' + m['content'] + '\\n' }}";
+  EXPECT_EQ(text(joins), "<user>None?\n<assistant>\n<tool>5\n");
+  EXPECT_EQ(text("{% if m.content is none %}[{{ m.tool_calls[0].function.name }}]{% else %}"
+                 "{{ '[' + m.content + ']' }}{% endif %}"),
+            "[None?][f][5]");
+  row.prompt[1].erase("content");
+  EXPECT_EQ(text(joins), "<user>None?\n<assistant>\n<tool>5\n");
+  EXPECT_EQ(text("[{% if m.content is defined %}{{ m.content }}{% else %}calls{% endif %}]"),
+            "[None?][calls][5]");
+  EXPECT_NE(text("{{ 1 + m.content }}").find("f:3"), std::string::npos)
+      << "what fails with a text as well is told as it is";
+  row.prompt[1]["content"] = nullptr;
   EXPECT_EQ(text("[{% if m.content %}{{ m.content }}{% endif %}]"), "[None?][][5]");
 }
 

@@ -163,5 +163,25 @@ TEST_F(PreferenceFeedTest, RowsThatAreWrongAreFoundAtOnce) {
   EXPECT_EQ((*streamed)->next()->rows, 5);
 }
 
+TEST_F(PreferenceFeedTest, TheLengthsOfPairsAndSinglesAreKnown) {
+  const std::string row = R"({"prompt": "abcd", "chosen": "ab", "rejected": "a"})"
+                          "\n";
+  const std::string file = write(row + row + row + row + row);
+  const auto pairs = feed(PreferenceForm::kPairs, 1, {file});
+  ASSERT_TRUE(pairs.ok()) << pairs.status().to_string();
+  const RowLengths shared = (*pairs)->row_lengths(/*shares_prompts=*/true);
+  EXPECT_EQ(shared.longest, 4 + 3);
+  EXPECT_EQ(shared.items, std::vector<std::int64_t>(5, 4 + 3 + 2));
+  EXPECT_EQ(shared.sequences_per_item, 2);
+  EXPECT_EQ((*pairs)->row_lengths(false).items.front(), 4 + 3 + 4 + 2);
+  const auto singles = feed(PreferenceForm::kSingles, 1, {file});
+  ASSERT_TRUE(singles.ok()) << singles.status().to_string();
+  const RowLengths each = (*singles)->row_lengths(true);
+  EXPECT_EQ(each.items_per_row, 2);
+  EXPECT_EQ(each.items.size(), 10u);
+  EXPECT_EQ(each.items.front(), 7);
+  EXPECT_EQ(each.items.back(), 6);
+}
+
 }  // namespace
 }  // namespace rl

@@ -187,6 +187,19 @@ TEST_F(PromptFeedTest, DemonstrationsEndWithTheEndToken) {
   EXPECT_EQ(step->leaves.count, 0);
 }
 
+TEST_F(PromptFeedTest, TheLengthsOfDemonstrationsAreKnown) {
+  const Config toy = config();
+  const auto dataset = dataset_options(toy, Split::kTrain);
+  ASSERT_TRUE(dataset.ok());
+  const auto feed = PromptFeed::create(toy, **dataset, {.model = folder_, .demonstrations = true});
+  ASSERT_TRUE(feed.ok()) << feed.status().to_string();
+  const RowLengths& lengths = (*feed)->demonstration_lengths();
+  EXPECT_EQ(lengths.items.size(), 10u);
+  EXPECT_GT(lengths.longest, 5);
+  EXPECT_EQ(lengths.longest, lengths.items.front());
+  EXPECT_TRUE(lengths.all_seen());
+}
+
 TEST_F(PromptFeedTest, ADemonstrationThatTheModelCannotReadIsFoundAtTheStart) {
   const fs::path file = folder_ / "demonstrations.jsonl";
   std::ofstream(file) << "{\"prompt\": \"ab\", \"response\": \"az\"}\n";

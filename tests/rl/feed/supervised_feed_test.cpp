@@ -147,5 +147,17 @@ TEST_F(SupervisedFeedTest, ContinuesWhereItsPositionWasSaved) {
   EXPECT_EQ((*first)->rows().epoch(), 1);
 }
 
+TEST_F(SupervisedFeedTest, TheLengthsOfRowsAreKnown) {
+  const auto made = feed(std::string(kTwoTurns) + R"({"prompt": "ab", "response": "c"})"
+                                                  "\n",
+                         {}, {.batch_rows = 2});
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  const RowLengths lengths = (*made)->row_lengths();
+  EXPECT_EQ(lengths.longest, 3 + 1 + 3 + 3 + 1 + 2);
+  EXPECT_EQ(lengths.items, (std::vector<std::int64_t>{13, 4}));
+  EXPECT_EQ(lengths.of_longest(2), 17);
+  EXPECT_TRUE(lengths.all_seen());
+}
+
 }  // namespace
 }  // namespace rl

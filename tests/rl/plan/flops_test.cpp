@@ -9,7 +9,7 @@
 namespace rl {
 namespace {
 
-ModelConfig small_config() {
+ModelConfig flops_config() {
   ModelConfig config;
   config.family = "llama";
   config.hidden_size = 64;
@@ -25,21 +25,21 @@ ModelConfig small_config() {
 }
 
 TEST(TrainingFlops, AreSixForEachWeightAndTokenAndAttention) {
-  const ModelConfig config = small_config();
+  const ModelConfig config = flops_config();
   const std::vector<std::int64_t> lengths = {10, 30};
   const double weights = static_cast<double>(weight_elements(config));
   EXPECT_DOUBLE_EQ(training_flops(config, lengths), 6 * weights * 40 + 12.0 * (100 + 900) * 64 * 2);
 }
 
 TEST(TrainingFlops, CountATableOfEmbeddingsOnlyWhereItIsTheOutputLayer) {
-  ModelConfig untied = small_config();
+  ModelConfig untied = flops_config();
   untied.tie_word_embeddings = false;
   const std::vector<std::int64_t> lengths = {10};
-  EXPECT_DOUBLE_EQ(training_flops(untied, lengths), training_flops(small_config(), lengths));
+  EXPECT_DOUBLE_EQ(training_flops(untied, lengths), training_flops(flops_config(), lengths));
 }
 
 TEST(TrainingFlops, CountTheExpertsThatATokenTakes) {
-  ModelConfig two = small_config();
+  ModelConfig two = flops_config();
   two.family = "mixtral";
   two.moe = MoeConfig{.experts = 8, .experts_per_token = 2, .intermediate_size = 128};
   ModelConfig three = two;

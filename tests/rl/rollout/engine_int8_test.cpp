@@ -23,7 +23,7 @@ using testing::sampled_requests;
 using testing::tiny_model;
 using testing::trainer_logprobs;
 
-std::unique_ptr<Engine> make_engine(const Transformer& model, EngineOptions options = {}) {
+std::unique_ptr<Engine> make_int8_engine(const Transformer& model, EngineOptions options = {}) {
   options.weights = EngineWeights::kInt8;
   auto engine = Engine::create(model, options);
   EXPECT_TRUE(engine.ok()) << engine.status().to_string();
@@ -56,7 +56,7 @@ TEST(EngineInt8, GivesARequestTheSameBitsWhateverElseRuns) {
   const auto model = tiny_model();
   const std::vector<Request> requests = some_requests(30, 7);
   std::vector<Completion> alone;
-  const auto single = make_engine(*model);
+  const auto single = make_int8_engine(*model);
   for (const Request& request : requests) {
     for (Completion& completion : generate_by_int8(*single, std::span(&request, 1)))
       alone.push_back(std::move(completion));
@@ -68,7 +68,7 @@ TEST(EngineInt8, GivesARequestTheSameBitsWhateverElseRuns) {
   for (std::size_t v = 0; v < variants.size(); ++v) {
     SCOPED_TRACE(v);
     model->pool().set_threads(v == 0 ? 4 : 2);
-    expect_all_same(generate_by_int8(*make_engine(*model, variants[v]), requests), alone);
+    expect_all_same(generate_by_int8(*make_int8_engine(*model, variants[v]), requests), alone);
   }
 }
 
@@ -82,7 +82,7 @@ TEST(EngineInt8, IsNearFp32OnTheFixtureModels) {
     if (!model.ok() && model.status().code() == runtime::ErrorCode::kUnimplemented) continue;
     ASSERT_TRUE(model.ok()) << model.status().to_string();
     if ((*model)->config().task != ModelTask::kCausalLm) continue;
-    const auto engine = make_engine(**model);
+    const auto engine = make_int8_engine(**model);
     const std::vector<Request> requests =
         some_requests(6, 3, static_cast<std::int32_t>((*model)->config().vocab_size));
     const std::vector<Completion> completions = generate_by_int8(*engine, requests);
@@ -115,7 +115,7 @@ TEST(EngineInt8, IsNearFp32OnTheFixtureModels) {
 
 TEST(EngineInt8, UsesChangedWeightsFromTheRefreshOn) {
   const auto model = tiny_model(5);
-  const auto engine = make_engine(*model);
+  const auto engine = make_int8_engine(*model);
   const std::vector<Request> requests = some_requests(8, 9);
   const std::vector<Completion> before = generate_by_int8(*engine, requests);
   at::Tensor changed = model->parameters().view("model.layers.1.mlp.down_proj.weight");
@@ -123,7 +123,7 @@ TEST(EngineInt8, UsesChangedWeightsFromTheRefreshOn) {
   expect_all_same(generate_by_int8(*engine, requests), before);  // until it is told
   engine->refresh_weights();
   const std::vector<Completion> after = generate_by_int8(*engine, requests);
-  expect_all_same(after, generate_by_int8(*make_engine(*model), requests));
+  expect_all_same(after, generate_by_int8(*make_int8_engine(*model), requests));
   EXPECT_NE(engine_logprobs(after), engine_logprobs(before));
   changed.div_(-1.5F);
   engine->refresh_weights();
@@ -132,7 +132,7 @@ TEST(EngineInt8, UsesChangedWeightsFromTheRefreshOn) {
 
 TEST(EngineInt8, SaysWhatItsCopyTakes) {
   const auto model = tiny_model();
-  const auto int8 = make_engine(*model);
+  const auto int8 = make_int8_engine(*model);
   auto fp32 = Engine::create(*model);
   ASSERT_TRUE(fp32.ok());
   EXPECT_EQ((*fp32)->copied_weight_bytes(), 0);
@@ -143,7 +143,7 @@ TEST(EngineInt8, SaysWhatItsCopyTakes) {
 
 TEST(EngineInt8, ReportsWeightsThatAreNotFinite) {
   const auto model = tiny_model();
-  const auto engine = make_engine(*model);
+  const auto engine = make_int8_engine(*model);
   model->parameters().view("lm_head.weight").mutable_data_ptr<float>()[100] =
       std::numeric_limits<float>::quiet_NaN();
   engine->refresh_weights();
@@ -158,7 +158,7 @@ TEST(EngineInt8, IsNearFp32OnSmolLm2) {
     GTEST_SKIP() << "SmolLM2's GGUF file is not in the cache; .ci/fetch_wheels.sh model fetches it";
   auto model = Transformer::load(*gguf);
   ASSERT_TRUE(model.ok()) << model.status().to_string();
-  const auto engine = make_engine(**model);
+  const auto engine = make_int8_engine(**model);
   const nlohmann::json reference =
       testing::read_json(testing::fixtures() / "smollm2" / "reference.json");
   std::vector<Request> requests;

@@ -131,6 +131,39 @@ TEST_F(PipelineFileTest, AReferenceToWhatAStageWillNotHaveIsRefused) {
   EXPECT_TRUE(load(with_reference("${stages.sft.adapter}", ", model.lora_rank: 8")).ok());
 }
 
+TEST_F(PipelineFileTest, APreviewHasTheFirstModelInPlaceOfWhatIsToCome) {
+  const auto pipeline =
+      load("folder: " + folder_.file("runs") +
+           "\nstages:\n"
+           "  sft: {model.path: toy, model.lora_rank: 4}\n"
+           "  more: {command: sft, model.path: '${stages.sft.model}'}\n"
+           "  rl:\n    command: train\n    actor_rollout_ref.model.path: ${stages.more.model}\n"
+           "    trainer.resume_from_path: ${stages.more.checkpoint}\n"
+           "    actor_rollout_ref.model.lora_adapter_path: ${stages.sft.adapter}\n"
+           "  last: {command: sft, model.path: toy, data.train_files: "
+           "'${stages.rl.folder}/rows.jsonl'}\n"
+           "  other: {command: dpo, model.path: own}\n");
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status().message();
+  const auto rl = preview_stage(*pipeline, pipeline->stages[2]);
+  ASSERT_TRUE(rl.ok()) << rl.status().message();
+  EXPECT_EQ(rl->config["actor_rollout_ref.model.path"], "toy");
+  EXPECT_EQ(rl->config["actor_rollout_ref.model.lora_rank"], 4);
+  EXPECT_FALSE(rl->config.contains("actor_rollout_ref.model.lora_adapter_path"));
+  EXPECT_FALSE(rl->config.contains("trainer.resume_from_path"));
+  EXPECT_EQ(rl->config["trainer.resume_mode"], "disable");
+  ASSERT_EQ(rl->stand_ins.size(), 2u);
+  EXPECT_EQ(rl->stand_ins[0],
+            "actor_rollout_ref.model.path: toy in place of the model of stage more");
+  const auto last = preview_stage(*pipeline, pipeline->stages[3]);
+  EXPECT_FALSE(last.ok());
+  EXPECT_NE(last.status().message().find("is made by stage rl"), std::string::npos)
+      << last.status().message();
+  const auto other = preview_stage(*pipeline, pipeline->stages[4]);
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  EXPECT_TRUE(other->stand_ins.empty());
+  EXPECT_FALSE(other->config.contains("trainer.resume_mode"));
+}
+
 TEST(StageReferences, AreFoundInTextsAndLists) {
   using References = std::vector<std::pair<std::string, std::string>>;
   EXPECT_EQ(stage_references("${stages.a.model}:${stages.b-2.best_adapter}"),

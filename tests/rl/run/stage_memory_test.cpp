@@ -27,7 +27,7 @@ class NoStage final : public DataStage {
   Status open(const StageSetup&) override { return {}; }
   std::int64_t batches_per_epoch() const override { return 1; }
   Result<std::string> first_row() const override { return std::string(); }
-  std::int64_t longest_row() const override { return longest; }
+  RowLengths row_lengths() const override { return lengths; }
   Status start(runtime::Runtime&, const StageSetup&, const WorkerSlots&) override { return {}; }
   std::vector<ProfiledGroup> profiled_groups() const override { return {}; }
   Status draw() override { return {}; }
@@ -40,7 +40,7 @@ class NoStage final : public DataStage {
   Result<WriteState> state(bool) const override { return runtime::unimplemented("no state"); }
   Status load(const std::filesystem::path&) override { return {}; }
 
-  std::int64_t longest = 1;
+  RowLengths lengths{.longest = 1};
 };
 
 // 8 rows of at most 16 tokens on 2 workers, of a model of 5952 bytes.
@@ -73,7 +73,8 @@ class StageMemoryTest : public ::testing::Test {
   }
   // What a node must have for both workers, with rows as long as may be or of one token.
   std::int64_t need(const StageSetup& setup, bool longest = true) const {
-    const auto memory = longest ? stage_memory(setup, stage_) : stage_memory(setup, stage_, 1);
+    const auto memory = longest ? stage_memory(setup, stage_)
+                                : stage_memory(setup, stage_, RowLengths{.longest = 1});
     if (!memory.ok()) return 0;
     const SlotMemory node = slot_memory(std::span(&*memory, 1), slots_);
     return node.node_bytes + node.leader_bytes;
@@ -140,13 +141,67 @@ TEST_F(StageMemoryTest, WhatTheDatasRowsTakeIsRefusedWhereItDoesNotFit) {
   EXPECT_TRUE(judge_stage_fit(given, stage_, fits, note).ok());
   ASSERT_TRUE(note) << "rows of 64 tokens would not fit, the data's of 1 do";
   EXPECT_NE(note->find("rows of data.max_length (64)"), std::string::npos) << *note;
-  stage_.longest = 63;
+  stage_.lengths.longest = 63;
   note.reset();
   const Status refused = judge_stage_fit(given, stage_, fits, note);
   EXPECT_EQ(refused.code(), runtime::ErrorCode::kResourceExhausted);
   EXPECT_NE(refused.message().find("rows of up to 63 tokens"), std::string::npos)
       << refused.to_string();
   EXPECT_FALSE(note);
+}
+
+// A pass has as many tokens as its rows together, of which few are as long as the longest.
+TEST_F(StageMemoryTest, APassIsAsLargeAsItsLongestRowsTogether) {
+  const auto activations = [&](const StageSetup& setup, const RowLengths& rows) {
+    const auto memory = stage_memory(setup, stage_, rows);
+    EXPECT_TRUE(memory.ok()) << memory.status().to_string();
+    for (const MemoryPart& part : memory.ok() ? memory->parts : std::vector<MemoryPart>()) {
+      if (part.name == "activations") return part.bytes;
+    }
+    return std::int64_t{0};
+  };
+  const auto of = [&](const StageSetup& setup, std::int64_t tokens) {
+    MemoryOptions options{.forward_tokens = tokens, .output_tokens = tokens, .positions = 12};
+    options.workers = setup.workers;
+    for (const MemoryPart& part : training_memory(small_config(), options)) {
+      if (part.name == "activations") return part.bytes;
+    }
+    return std::int64_t{0};
+  };
+  const RowLengths one_long{
+      .longest = 12, .items = {12, 3, 2, 1, 1, 1, 1, 1}, .rows = 8, .rows_seen = 8};
+  const StageSetup by_tokens = setup();  // 4 rows a worker, 64 tokens a pass
+  EXPECT_EQ(activations(by_tokens, one_long), of(by_tokens, 12 + 3 + 2 + 1));
+  const StageSetup by_rows =
+      setup({"data.use_dynamic_bsz=false", "data.micro_batch_size_per_gpu=2"});
+  EXPECT_EQ(activations(by_rows, one_long), of(by_rows, 12 + 3));
+  const StageSetup few_tokens = setup({"data.max_token_len_per_gpu=5"});
+  EXPECT_EQ(activations(few_tokens, one_long), of(few_tokens, 12));
+  const StageSetup in_leaves = setup({"trainer.gradient_leaves=4"});  // of 2 rows
+  EXPECT_EQ(activations(in_leaves, one_long), of(in_leaves, 12 + 3));
+  RowLengths unseen = one_long;  // others may be as long
+  unseen.items = {12, 3};
+  unseen.rows_seen = 2;
+  EXPECT_EQ(activations(by_tokens, unseen), of(by_tokens, 12 + 3 + 12 + 12));
+}
+
+TEST_F(StageMemoryTest, APairIsTwoSequences) {
+  const StageSetup setup =
+      this->setup({"data.use_dynamic_bsz=false", "data.micro_batch_size_per_gpu=2"}, dpo_keys());
+  const auto total = [&](const RowLengths& rows) {
+    const auto memory = stage_memory(setup, stage_, rows);
+    EXPECT_TRUE(memory.ok()) << memory.status().to_string();
+    return memory.ok() ? memory->total() : 0;
+  };
+  EXPECT_EQ(total({.longest = 8, .sequences_per_item = 2}),
+            total({.longest = 8, .items = {16, 16}}));
+}
+
+TEST(UnseenRows, AreToldOf) {
+  EXPECT_FALSE(unseen_rows_note({.rows = 7, .rows_seen = 7}));
+  const auto note = unseen_rows_note({.rows = 10500, .rows_seen = 10000});
+  ASSERT_TRUE(note);
+  EXPECT_NE(note->find("first 10000 of 10500 rows"), std::string::npos) << *note;
 }
 
 TEST_F(StageMemoryTest, WhatMayFitWithShortRowsStaysAtTheLevelThatThenFits) {

@@ -116,6 +116,31 @@ TEST_F(PipelineTest, WhatALaterStageLacksIsToldBeforeTheFirst) {
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
+// Whether or not its model is still to be made.
+TEST_F(PipelineTest, WhatALaterStageCannotDoIsToldBeforeTheFirst) {
+  struct Case {
+    std::string keys;
+    const char* told;
+  };
+  for (const Case& wrong :
+       {Case{" rl.trainer.n_gpus_per_node=4096 rl.data.train_batch_size=4096 "
+             "rl.actor_rollout_ref.actor.ppo_mini_batch_size=4096",
+             "do not fit the nodes' memory"},
+        Case{" rl.trainer.cpus_per_worker=4096", "trainer.cpus_per_worker=4096"},
+        Case{" rl.trainer.nnodes=7 rl.actor_rollout_ref.actor.ppo_mini_batch_size=7 "
+             "rl.data.train_batch_size=7",
+             "trainer.nnodes=7, but the cluster has 1 node(s)"},
+        Case{" rl.data.max_prompt_length=2", "data.max_prompt_length"}}) {
+    for (const char* how : {"", " --dry-run"}) {
+      const Outcome run = pipeline(write(sft_then_train()) + wrong.keys + " --private" + how);
+      EXPECT_EQ(run.code, 1) << wrong.keys << how << run.output;
+      EXPECT_NE(run.output.find(wrong.told), std::string::npos) << wrong.keys << run.output;
+      EXPECT_NE(run.output.find("stage rl"), std::string::npos) << run.output;
+      EXPECT_FALSE(fs::exists(folder_ / "runs")) << wrong.keys << how;
+    }
+  }
+}
+
 // What InstructGPT did: demonstrations, a reward model of pairs, reinforcement learning by that
 // reward model.
 TEST_F(PipelineTest, ARewardModelOfOneStageScoresTheNext) {
@@ -236,6 +261,11 @@ TEST_F(PipelineTest, ADryRunSaysWhatWouldRunAndStartsNothing) {
   EXPECT_NE(dry.output.find("4 an epoch, 40 in all"), std::string::npos) << dry.output;
   EXPECT_NE(dry.output.find("actor_rollout_ref.model.path: the model of stage sft"),
             std::string::npos)
+      << dry.output;
+  EXPECT_NE(dry.output.find("judged with actor_rollout_ref.model.path: " + model()),
+            std::string::npos)
+      << dry.output;
+  EXPECT_NE(dry.output.find("policy (generates and trains) x 1: "), std::string::npos)
       << dry.output;
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }

@@ -20,17 +20,17 @@ Bytes from_hex(const std::string& hex) {
   return bytes;
 }
 
-struct Message {
+struct SealedMessage {
   SymmetricKey key;
   Bytes nonce, associated, text;
 };
 
-std::span<const std::byte, AesGcm::kNonceBytes> nonce_of(const Message& message) {
+std::span<const std::byte, AesGcm::kNonceBytes> nonce_of(const SealedMessage& message) {
   return std::span<const std::byte, AesGcm::kNonceBytes>(message.nonce);
 }
 
 /// The encrypted text, then the tag; given in pieces of at most so many bytes.
-Bytes seal(AesGcm& cipher, const Message& message, std::size_t piece) {
+Bytes seal(AesGcm& cipher, const SealedMessage& message, std::size_t piece) {
   cipher.set_key(message.key);
   cipher.begin(nonce_of(message), message.associated);
   Bytes sealed(message.text.size() + AesGcm::kTagBytes);
@@ -44,7 +44,7 @@ Bytes seal(AesGcm& cipher, const Message& message, std::size_t piece) {
 }
 
 /// In place.
-bool open(AesGcm& cipher, const Message& message, Bytes& sealed, std::size_t piece) {
+bool open(AesGcm& cipher, const SealedMessage& message, Bytes& sealed, std::size_t piece) {
   cipher.set_key(message.key);
   cipher.begin(nonce_of(message), message.associated);
   const std::span text = std::span(sealed).first(sealed.size() - AesGcm::kTagBytes);
@@ -64,7 +64,7 @@ class AesGcmTest : public ::testing::TestWithParam<Make> {
 
 // Test case 16 of "The Galois/Counter Mode of Operation (GCM)" (McGrew, Viega).
 TEST_P(AesGcmTest, SaysWhatItsSpecificationSays) {
-  Message message;
+  SealedMessage message;
   const Bytes key = from_hex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308");
   std::memcpy(message.key.data(), key.data(), key.size());
   message.nonce = from_hex("cafebabefacedbaddecaf888");
@@ -91,7 +91,7 @@ TEST_P(AesGcmTest, AgreesWithTheOtherLibrary) {
   auto sealer = GetParam()(AesGcm::Use::kSeal), opener = GetParam()(AesGcm::Use::kOpen);
   auto other = make_openssl_aes_gcm(AesGcm::Use::kSeal);
   for (int i = 0; i < 300; ++i) {
-    Message message;
+    SealedMessage message;
     const auto fill = [&](auto& bytes) {
       for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     };
@@ -109,7 +109,7 @@ TEST_P(AesGcmTest, AgreesWithTheOtherLibrary) {
 
 TEST_P(AesGcmTest, RefusesWhatWasChanged) {
   auto sealer = GetParam()(AesGcm::Use::kSeal), opener = GetParam()(AesGcm::Use::kOpen);
-  Message message{{}, Bytes(AesGcm::kNonceBytes), Bytes(4), Bytes(20, std::byte{1})};
+  SealedMessage message{{}, Bytes(AesGcm::kNonceBytes), Bytes(4), Bytes(20, std::byte{1})};
   const Bytes sealed = seal(*sealer, message, 20);
   for (std::size_t at = 0; at < sealed.size(); ++at) {
     Bytes changed = sealed;

@@ -33,13 +33,15 @@ class RunFitTest : public ::testing::Test {
   }
   Result<RunFit> fit(std::int64_t node_bytes) const {
     const NodeRoom node{"node a", static_cast<double>(node_bytes), 4};
-    return fit_run(config_, trainer_, policy_, model_, 10, slots_, std::span(&node, 1));
+    return fit_run(config_, trainer_, policy_, model_, {.prompt_tokens = 10}, slots_,
+                   std::span(&node, 1));
   }
   // What a node must have at a level.
   std::int64_t need(int level) const {
     PolicyOptions policy = policy_;
     policy.learner.zero = static_cast<ZeroLevel>(level);
-    const auto memory = run_memory(config_, trainer_, policy, model_, 10, slots_);
+    const auto memory =
+        run_memory(config_, trainer_, policy, model_, {.prompt_tokens = 10}, slots_);
     EXPECT_TRUE(memory.ok()) << memory.status().to_string();
     if (!memory.ok()) return 0;
     const SlotMemory node = slot_memory(memory->roles, slots_);

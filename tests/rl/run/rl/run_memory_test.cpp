@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,7 +64,8 @@ class RunMemoryTest : public ::testing::Test {
     return std::move(*config);
   }
   Result<RunMemory> count() const {
-    return run_memory(config_, trainer_, policy_, model_, prompt_tokens_, slots_);
+    return run_memory(config_, trainer_, policy_, model_,
+                      {.prompt_tokens = prompt_tokens_, .demonstrations = demonstrations_}, slots_);
   }
   RunMemory memory() const {
     auto memory = count();
@@ -100,6 +102,7 @@ class RunMemoryTest : public ::testing::Test {
   ModelConfig model_ = small_config(), wide_ = small_config();
   SlotOptions slots_;
   std::int64_t prompt_tokens_ = 10;
+  std::optional<RowLengths> demonstrations_;
 };
 
 TEST_F(RunMemoryTest, ARunHasAPolicyAndAReward) {
@@ -129,6 +132,31 @@ TEST_F(RunMemoryTest, APassHasWhatItsLimitsLet) {
   EXPECT_EQ(activations({.tokens_max = 20}), of_pass(16, 7));
   EXPECT_EQ(activations({.tokens_max = 4}), of_pass(16, 6)) << "one sample is never cut";
   EXPECT_EQ(activations({.samples_max = 2, .tokens_max = 80}), of_pass(22, 12));
+}
+
+// Demonstrations may be much longer than what is generated later.
+TEST_F(RunMemoryTest, AWarmStartsPassesCount) {
+  const auto activations = [&] { return parts_of(role("policy").parts)["activations"]; };
+  const auto of = [&](std::int64_t tokens) {
+    return parts_of(training_memory(
+        model_, {.forward_tokens = tokens, .output_tokens = tokens}))["activations"];
+  };
+  policy_.micro_batch = {.samples_max = 4};
+  const std::int64_t rl = activations();
+  demonstrations_ =
+      RowLengths{.longest = 900, .items = {900, 800, 700, 1, 1, 1}, .rows = 6, .rows_seen = 6};
+  EXPECT_EQ(activations(), rl) << "there is none";
+  trainer_.warm_start = {.steps = 3, .batch_rows = 4};  // 2 rows a worker
+  EXPECT_EQ(activations(), of(900 + 800));
+  policy_.recompute_layers = true;
+  EXPECT_EQ(activations(), of(900 + 800)) << "a warm start keeps its layers' insides";
+  policy_.recompute_layers = false;
+  policy_.micro_batch = {.samples_max = 1};
+  EXPECT_EQ(activations(), of(900));
+  demonstrations_->items = {1, 1};
+  EXPECT_GT(activations(), of(2)) << "the larger of both";
+  demonstrations_.reset();
+  EXPECT_EQ(activations(), of(40)) << "as long as samples may be";
 }
 
 TEST_F(RunMemoryTest, APassThatOnlyScoresMayBeTheLargest) {
@@ -367,8 +395,8 @@ TEST_F(RunMemoryTest, ValuesOfRolesKeysAreNamed) {
   const auto refused = [&](const std::string& section, const std::string& key) {
     nlohmann::ordered_json tree = config_.to_json();
     tree[nlohmann::ordered_json::json_pointer(section)][key] = "often";
-    const auto memory =
-        run_memory(config_.with_tree(std::move(tree)), trainer_, policy_, model_, 10, slots_);
+    const auto memory = run_memory(config_.with_tree(std::move(tree)), trainer_, policy_, model_,
+                                   {.prompt_tokens = 10}, slots_);
     EXPECT_EQ(memory.status().code(), ErrorCode::kInvalidArgument) << key;
     return memory.status().message();
   };

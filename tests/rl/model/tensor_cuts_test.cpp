@@ -1,0 +1,97 @@
+#include "rl/model/tensor_cuts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "rl/model/family.h"
+#include "tests/rl/model/fixtures.h"
+
+namespace rl {
+namespace {
+
+std::vector<ModelConfig> all_families() {
+  std::vector<ModelConfig> configs;
+  for (const auto& folder : testing::model_cases()) {
+    auto config = ModelConfig::load(folder);
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    configs.push_back(std::move(*config));
+  }
+  return configs;
+}
+
+// Of every parameter each element is differentiated by one rank, which computes with it.
+TEST(TensorCuts, DealEachElementOfEveryFamilyToOneRank) {
+  const auto configs = all_families();
+  ASSERT_GT(configs.size(), 20u);
+  for (const ModelConfig& config : configs) {
+    const std::vector<ParameterSpec> specs = parameter_layout(config);
+    RangeSet parameters;
+    for (const ParameterSpec& spec : specs)
+      parameters = parameters.united({{spec.offset, spec.offset + spec.count}});
+    for (int ranks = 1; ranks <= config.kv_heads; ++ranks) {
+      SCOPED_TRACE(config.family + " on " + std::to_string(ranks));
+      const TensorCuts cuts(config, plan_of(config), ranks);
+      RangeSet all;
+      std::int64_t sum = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const RangeSet part = cuts.differentiated(specs, rank), used = cuts.used(specs, rank);
+        EXPECT_EQ(part.without(used), RangeSet());
+        sum += part.elements();
+        all = all.united(part);
+      }
+      EXPECT_EQ(all, parameters);
+      EXPECT_EQ(sum, parameters.elements());
+    }
+  }
+}
+
+// Of what is multiplied nobody has more than its part: a row of each layer more, or a head.
+TEST(TensorCuts, DealProductsEvenly) {
+  for (const ModelConfig& config : all_families()) {
+    const ModelPlan plan = plan_of(config);
+    const std::vector<ParameterSpec> specs = parameter_layout(config);
+    for (int ranks = 2; ranks <= config.kv_heads; ++ranks) {
+      SCOPED_TRACE(config.family + " on " + std::to_string(ranks));
+      const TensorCuts cuts(config, plan, ranks);
+      const auto expect_even = [&](const LinearPlan& layer, std::int64_t things) {
+        if (!layer) return;
+        const auto cut = cuts.of(layer);
+        ASSERT_TRUE(cut.has_value());
+        EXPECT_EQ(cut->total(), layer.rows);
+        for (int rank = 0; rank < ranks; ++rank) {
+          EXPECT_LE(cut->size(rank), (things + ranks - 1) / ranks * (layer.rows / things));
+          EXPECT_GE(cut->size(rank), things / ranks * (layer.rows / things));
+        }
+      };
+      for (const LayerPlan& layer : plan.layers) {
+        if (!config.latent)
+          for (const LinearPlan* heads :
+               {&layer.attention.q, &layer.attention.k, &layer.attention.v})
+            expect_even(*heads, config.kv_heads);
+        expect_even(layer.attention.o, layer.attention.o.rows);
+        for (const LinearPlan* part : {&layer.mlp.gate, &layer.mlp.up, &layer.mlp.down})
+          expect_even(*part, part->rows);
+        if (layer.experts) {
+          EXPECT_FALSE(cuts.of(layer.experts->router).has_value());
+        }
+      }
+      EXPECT_EQ(cuts.vocabulary().total(), config.vocab_size);
+    }
+  }
+}
+
+TEST(TensorCuts, HeadsAreNotCut) {
+  ModelConfig config;
+  config.kv_heads = 3;
+  EXPECT_TRUE(check_tensor_ranks(config, 3).ok());
+  const runtime::Status status = check_tensor_ranks(config, 4);
+  EXPECT_EQ(status.code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "the model has 3 key heads, which cannot be dealt to 4 tensor-parallel ranks");
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,77 @@
+#include "rl/worker/tensor_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "rl/config/stage_keys.h"
+#include "rl/worker/policy_options.h"
+
+namespace rl {
+namespace {
+
+runtime::Result<std::int64_t> tensor_ranks(std::vector<std::string> overrides,
+                                           const std::string& role = kActorRole) {
+  const auto config = Config::load({.file = {}, .overrides = std::move(overrides)});
+  if (!config.ok()) return config.status();
+  return tensor_ranks_from_config(*config, role);
+}
+
+TEST(TensorRanks, ARolesOwnNumberCountsWithItsStrategy) {
+  const std::string all = "parallel_config.tensor_parallel_size=2";
+  const std::string own = "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4";
+  EXPECT_EQ(tensor_ranks({}).value(), 1);
+  EXPECT_EQ(tensor_ranks({all}).value(), 2);
+  EXPECT_EQ(tensor_ranks({all, own}).value(), 2);
+  EXPECT_EQ(tensor_ranks({all, own, "actor_rollout_ref.actor.strategy=megatron"}).value(), 4);
+  EXPECT_EQ(
+      tensor_ranks({all, own, "actor_rollout_ref.actor.strategy=megatron"}, kCriticRole).value(),
+      2);
+  const auto config = Config::load({.file = {}, .overrides = {own}});
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(unused_strategy_keys(*config, kActorRole),
+            (std::vector<std::string>{"actor_rollout_ref.actor.megatron.tensor_model_parallel_size "
+                                      "has no effect without "
+                                      "actor_rollout_ref.actor.strategy=megatron"}));
+  EXPECT_TRUE(unused_strategy_keys(*config, kCriticRole).empty());
+}
+
+TEST(TensorRanks, AStagesNumberIsItsEngines) {
+  const auto config = Config::load(
+      {.file = {}, .overrides = {"engine.tensor_model_parallel_size=2"}, .keys = &sft_keys()});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(tensor_ranks_from_config(*config, kStageRole).value(), 2);
+}
+
+TEST(TensorRanks, WhatDoesNotGoWithThemIsNamed) {
+  const std::string two = "parallel_config.tensor_parallel_size=2";
+  const auto complaint = [&](const std::string& other) {
+    return std::string(tensor_ranks({two, other}).status().message());
+  };
+  EXPECT_NE(complaint("actor_rollout_ref.model.lora_rank=4").find("lora_rank"), std::string::npos);
+  EXPECT_NE(complaint("actor_rollout_ref.actor.optim.optimizer=Muon").find("Muon"),
+            std::string::npos);
+  EXPECT_NE(complaint("trainer.device=cuda").find("trainer.device=cuda"), std::string::npos);
+  EXPECT_FALSE(tensor_ranks({"parallel_config.tensor_parallel_size=0"}).ok());
+}
+
+TEST(TensorRanks, MustDivideTheWorkersAndFindHeads) {
+  const auto config =
+      Config::load({.file = {}, .overrides = {"parallel_config.tensor_parallel_size=2"}});
+  ASSERT_TRUE(config.ok());
+  ModelConfig model;
+  model.kv_heads = 2;
+  EXPECT_TRUE(check_tensor_ranks(*config, kActorRole, model, 4).ok());
+  const auto odd = check_tensor_ranks(*config, kActorRole, model, 3);
+  EXPECT_NE(odd.message().find("parallel_config.tensor_parallel_size"), std::string::npos);
+  EXPECT_NE(odd.message().find("3"), std::string::npos);
+  model.kv_heads = 1;
+  const auto few = check_tensor_ranks(*config, kActorRole, model, 4);
+  EXPECT_NE(few.message().find("1 key heads"), std::string::npos);
+  EXPECT_EQ(teams_text(*config, kActorRole, 4),
+            "actor_rollout_ref.actor: 2 teams of 2 workers that share each pass");
+}
+
+}  // namespace
+}  // namespace rl
