@@ -1,6 +1,7 @@
 #include "rl/template/chat_templates.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rl {
 
@@ -15,6 +16,10 @@ bool has_null_content(const ordered_json& message) {
   if (!message.is_object()) return false;
   const auto content = message.find("content");
   return content != message.end() && content->is_null();
+}
+
+bool lacks_content(const ordered_json& message) {
+  return message.is_object() && (!message.contains("content") || has_null_content(message));
 }
 
 }  // namespace
@@ -45,10 +50,16 @@ Result<std::string> ChatTemplates::render_chat(const ordered_json& variables,
                                                const TemplateLimits& limits) const {
   Result<std::string> text = render(variables, limits);
   const auto given = variables.find("messages");
-  if (!text.ok() || text->find(kNoneText) == text->npos || given == variables.end() ||
-      !given->is_array() || std::none_of(given->begin(), given->end(), has_null_content))
+  if (given == variables.end() || !given->is_array() ||
+      std::none_of(given->begin(), given->end(), lacks_content))
     return text;
   ordered_json tried = variables;
+  if (!text.ok()) {
+    const Result<std::string> filled = render_filled(tried, limits);
+    if (!filled.ok()) return text;  // it was not for want of a text
+    text = filled;
+  }
+  if (text->find(kNoneText) == text->npos) return text;
   for (ordered_json& message : tried.at("messages")) {
     if (!has_null_content(message)) continue;
     // A template that asks whether there is content writes something else for the word.
@@ -59,6 +70,28 @@ Result<std::string> ChatTemplates::render_chat(const ordered_json& variables,
     if (!writes_null) continue;
     text = render(tried, limits);
     if (!text.ok()) return text;
+  }
+  return text;
+}
+
+Result<std::string> ChatTemplates::render_filled(ordered_json& variables,
+                                                 const TemplateLimits& limits) const {
+  ordered_json& messages = variables.at("messages");
+  const ordered_json given = messages;
+  for (ordered_json& message : messages) {
+    if (lacks_content(message)) message["content"] = "";
+  }
+  Result<std::string> text = render(variables, limits);
+  if (!text.ok()) return text;
+  // Where the template asks, the message stays as it is.
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!lacks_content(given[i])) continue;
+    ordered_json filled = std::exchange(messages[i], given[i]);
+    Result<std::string> asked = render(variables, limits);
+    if (asked.ok())
+      text = std::move(asked);
+    else
+      messages[i] = std::move(filled);
   }
   return text;
 }

@@ -37,8 +37,9 @@ class ChatTemplates {
   runtime::Result<std::string> render(const nlohmann::ordered_json& variables,
                                       const TemplateLimits& limits = {}) const;
 
-  /// The same of a chat. A message whose content is null, since it only calls tools, is given to
-  /// the template as it is; one for which that would write "None" gets the empty text.
+  /// The same of a chat. A message whose content is null or left out, since it only calls tools, is
+  /// given to the template as it is; one for which that would write "None" or fail gets the empty
+  /// text.
   runtime::Result<std::string> render_chat(const nlohmann::ordered_json& variables,
                                            const TemplateLimits& limits = {}) const;
 
@@ -47,6 +48,11 @@ class ChatTemplates {
                                           const TemplateLimits& limits = {}) const;
 
  private:
+  /// With the empty text for those messages without content that cannot be rendered otherwise, in
+  /// `variables` too.
+  runtime::Result<std::string> render_filled(nlohmann::ordered_json& variables,
+                                             const TemplateLimits& limits) const;
+
   std::map<std::string, ChatTemplate> by_name_;
 };
 
