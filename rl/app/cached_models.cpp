@@ -30,6 +30,13 @@ bool CachedModels::lacks(const std::string& key) const {
   return std::find(missing.begin(), missing.end(), key) != missing.end();
 }
 
+runtime::Status CachedModels::check() const {
+  if (unreachable.empty()) return {};
+  std::string lines;
+  for (const std::string& line : unreachable) lines += (lines.empty() ? "" : "\n") + line;
+  return runtime::not_found(std::move(lines));
+}
+
 CachedModels find_cached_models(const Config& config, std::span<const std::string> keys) {
   const HubOptions hub = HubOptions::from_environment();
   CachedModels models;
@@ -41,9 +48,11 @@ CachedModels find_cached_models(const Config& config, std::span<const std::strin
       return;
     }
     models.missing.push_back(key);
-    models.notes.push_back(key + ": " + found->status().message() +
-                           (hub.offline ? "; HF_HUB_OFFLINE keeps a run from fetching it"
-                                        : "; a run fetches it, a dry run does not"));
+    const std::string why = key + ": " + found->status().message();
+    if (hub.offline)
+      models.unreachable.push_back(why + "; HF_HUB_OFFLINE keeps a run from fetching it");
+    else
+      models.notes.push_back(why + "; a run fetches it, a dry run does not");
   };
   nlohmann::ordered_json tree = config.to_json();
   for (const std::string& key : keys) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rl/config/config.h"
+#include "runtime/core/result.h"
 
 namespace rl {
 
@@ -14,8 +15,12 @@ struct CachedModels {
   Config config;
   std::vector<std::string> missing = {};  // keys of models that a run would fetch
   std::vector<std::string> notes = {};    // on them, for people
+  // In place of notes where nothing is fetched (HF_HUB_OFFLINE), so that a run would end.
+  std::vector<std::string> unreachable = {};
 
   bool lacks(const std::string& key) const;
+  /// Of `unreachable`, if there are some.
+  runtime::Status check() const;
 };
 
 /// Of the models that `keys` name, and of reward models. A path that is not there stays as it is,

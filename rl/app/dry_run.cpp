@@ -9,6 +9,7 @@
 #include "rl/agent/agent_options.h"
 #include "rl/app/cached_models.h"
 #include "rl/app/kept.h"
+#include "rl/checkpoint/resume.h"
 #include "rl/data/dataset.h"
 #include "rl/data/json_text.h"
 #include "rl/data/prompt_builder.h"
@@ -23,11 +24,13 @@
 #include "rl/reward/reward_function.h"
 #include "rl/run/profile_options.h"
 #include "rl/run/reward_model_path.h"
+#include "rl/run/rl/run_feeds.h"
 #include "rl/run/rl/run_fit.h"
 #include "rl/run/rl/run_memory.h"
 #include "rl/run/rl/teachers.h"
 #include "rl/run/rl/trainer_options.h"
 #include "rl/run/rl/training_feed.h"
+#include "rl/run/stage_memory.h"
 #include "rl/tokenizer/tokenizer.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/reward_model.h"
@@ -57,8 +60,8 @@ std::vector<std::string> contradictions(const TrainerOptions& trainer, const Slo
 // What the training data are, as far as a run's size depends on it.
 struct DataSize {
   std::int64_t rows = 0;
-  std::int64_t prompt_tokens = 0;  // of the longest prompt of those looked at
-  std::string first = {};          // the first row, for people
+  RunLengths lengths = {};
+  std::string first = {};  // the first row, for people
   std::vector<std::string> warnings = {};
 };
 
@@ -83,6 +86,43 @@ std::string first_row_text(const DataRow& row, const std::string& prompt) {
          ", data_source " + shown("data_source") + ", extra_info " + shown("extra_info") + "\n";
 }
 
+// That what a warm start learns can be read, where the model is not here.
+Status check_demonstrations(const Config& config, const TrainerOptions& trainer) {
+  if (trainer.warm_start.steps < 1) return {};
+  const Result<std::optional<DatasetOptions>> options =
+      dataset_options(config, Split::kDemonstrations);
+  if (!options.ok()) return options.status();
+  return Dataset::load(**options).status().with_context("warm start");
+}
+
+// In their order, in batches of any size.
+Result<std::unique_ptr<PromptFeed>> open_held_out(const Config& config,
+                                                  const DatasetOptions& validation,
+                                                  PromptFeedOptions reading) {
+  reading.batch_prompts = reading.mini_batch_prompts = reading.workers = 1;
+  reading.shuffle = false;
+  reading.adaptive.reset();
+  reading.python_sampler = {};
+  reading.teachers.clear();
+  return PromptFeed::create(config, validation, reading);
+}
+
+void add_longest_prompt(std::int64_t tokens, DataSize& size) {
+  size.lengths.prompt_tokens = tokens;
+  if (size.rows > kPromptsMeasured)
+    size.warnings.push_back(
+        "of " + std::to_string(size.rows) + " prompts the longest of the first " +
+        std::to_string(kPromptsMeasured) + " counts for memory; longer ones behind them take more");
+}
+
+void add_demonstrations(const Config& config, const PromptFeed& feed, DataSize& size) {
+  add_data_warnings(feed.dataset(), demonstration_warnings(config, feed.tokenizer()),
+                    size.warnings);
+  size.lengths.demonstrations = feed.demonstration_lengths();
+  if (const auto note = unseen_rows_note(feed.demonstration_lengths()))
+    size.warnings.push_back("warm start: " + *note);
+}
+
 // Reads the data as a run would, where the model is here; `wrong` gets what would end that before
 // its first step. Errors say why nothing is known.
 Result<DataSize> measure_data(const Config& config, const TrainerOptions& trainer,
@@ -103,22 +143,18 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
   if (!feeding.ok()) {  // without a model: what is there to read
     const Result<Dataset> rows = Dataset::load(**options);
     if (!rows.ok()) return fail(rows.status());
-    return DataSize{.rows = rows->size(), .prompt_tokens = 0};
+    if (const Status there = check_demonstrations(config, trainer); !there.ok())
+      wrong.push_back(there.message());
+    return DataSize{.rows = rows->size()};
   }
   const Result<std::unique_ptr<PromptFeed>> feed = PromptFeed::create(config, **options, *feeding);
   if (!feed.ok()) return fail(feed.status());
-  DataSize size{.rows = (*feed)->rows(), .prompt_tokens = 0};
+  DataSize size{.rows = (*feed)->rows()};
   std::vector<const Dataset*> read = {&(*feed)->dataset()};
   std::unique_ptr<PromptFeed> held_out;
   if (validation.ok() && *validation &&
       (trainer.validation_interval >= 1 || trainer.validate_first)) {
-    PromptFeedOptions reading = *feeding;
-    reading.batch_prompts = reading.mini_batch_prompts = reading.workers = 1;
-    reading.shuffle = false;
-    reading.adaptive.reset();
-    reading.python_sampler = {};
-    reading.teachers.clear();
-    Result<std::unique_ptr<PromptFeed>> opened = PromptFeed::create(config, **validation, reading);
+    Result<std::unique_ptr<PromptFeed>> opened = open_held_out(config, **validation, *feeding);
     if (!opened.ok())
       wrong.push_back(opened.status().message());
     else
@@ -133,7 +169,7 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
   if (!builder.ok()) return fail(builder.status());
   const Result<std::int64_t> longest = longest_prompt(config, model, (*feed)->dataset());
   if (!longest.ok()) return fail(longest.status());
-  size.prompt_tokens = *longest;
+  add_longest_prompt(*longest, size);
   if (size.rows > 0) {
     const Result<DataRow> first = (*feed)->dataset().read(0);
     if (!first.ok()) return fail(first.status());
@@ -142,6 +178,13 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
   }
   const DataWarningOptions matters = DataWarningOptions::of_prompts(config, *tokenizer);
   for (const Dataset* dataset : read) add_data_warnings(*dataset, matters, size.warnings);
+  if (trainer.warm_start.steps > 0) {
+    const auto demonstrations = open_demonstrations(config, trainer, *feeding);
+    if (!demonstrations.ok())
+      wrong.push_back(demonstrations.status().message());
+    else
+      add_demonstrations(config, **demonstrations, size);
+  }
   if (reward == nullptr) return size;
   if (const Status judged = check_reward_rows(*reward, read); !judged.ok())
     wrong.push_back(judged.message());
@@ -199,12 +242,13 @@ void add_missing(const Config& config, const TrainerOptions& trainer,
   }
 }
 
-// Where the model is. The toy model is made for the while.
-Result<std::filesystem::path> find_local_model(const std::filesystem::path& model) {
+// Where the model is. The toy model is made for the while, with a run's seed.
+Result<std::filesystem::path> find_local_model(const std::filesystem::path& model,
+                                               std::uint64_t seed) {
   if (model != kToyModelName) return model;
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("starling_toy_" + runtime::JobId::random().hex());
-  const Status made = make_toy_model(folder, {});
+  const Status made = make_toy_model(folder, {.seed = seed});
   if (!made.ok()) return made;
   return folder;
 }
@@ -240,6 +284,12 @@ void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy,
 std::string kept_text(const TrainerOptions& trainer) {
   return "  checkpoints " + trainer.save.text(trainer.folder, trainer.save_best.goal.metric) +
          "\n  configuration and logs in " + trainer.folder.string() + "\n";
+}
+
+// Whether there is a checkpoint to go on from.
+bool goes_on(const TrainerOptions& trainer, const Config& config) {
+  const auto checkpoint = checkpoint_to_resume(trainer.resume, trainer.folder, config.command());
+  return checkpoint.ok() && *checkpoint;
 }
 
 // What each trained role learns by, as far as the number of steps is known.
@@ -289,7 +339,7 @@ void print_memory(const RunMemory& memory, const SlotOptions& slots, std::ostrea
 // Prints it, and finds out whether it fits.
 Status judge_memory(const Config& config, const TrainerOptions& trainer,
                     const PolicyOptions& policy, const Result<ModelConfig>& model,
-                    std::int64_t prompt_tokens, const SlotOptions& slots,
+                    const RunLengths& lengths, const SlotOptions& slots,
                     std::span<const NodeRoom> nodes, std::ostream& out) {
   if (!model.ok()) {
     out << "memory:\n  not known: " << model.status().message() << "\n";
@@ -300,7 +350,7 @@ Status judge_memory(const Config& config, const TrainerOptions& trainer,
     places.beside_nodes = trainer.rollout_workers->nodes;
     places.beside_per_node = trainer.rollout_workers->per_node;
   }
-  const Result<RunFit> fit = fit_run(config, trainer, policy, *model, prompt_tokens, places, nodes);
+  const Result<RunFit> fit = fit_run(config, trainer, policy, *model, lengths, places, nodes);
   if (!fit.ok()) return fit.status();
   print_memory(fit->memory, slots, out);
   if (const std::string zero = fit->zero.text(); !zero.empty()) out << "  " << zero << "\n";
@@ -336,6 +386,7 @@ Status dry_run(const Config& given, std::ostream& out, std::span<const NodeRoom>
   const auto reward = RewardFunction::from_config(config, /*workers=*/1, /*start=*/false, no_model);
   if (!reward.ok()) wrong.push_back(reward.status().message());
   add_missing(config, *trainer, wrong);
+  wrong.insert(wrong.end(), models.unreachable.begin(), models.unreachable.end());
   if (policy.ok()) {
     const std::int64_t workers = slots->nodes * slots->per_node;
     for (const std::string& note : config.notes()) out << note << "\n";
@@ -344,7 +395,7 @@ Status dry_run(const Config& given, std::ostream& out, std::span<const NodeRoom>
       out << "algorithm.adv_estimator=grpo compares the responses to a prompt with each other, and "
              "actor_rollout_ref.rollout.n is 1: a response's score is its advantage then\n";
     }
-    const Result<std::filesystem::path> model = find_local_model(policy->model);
+    const Result<std::filesystem::path> model = find_local_model(policy->model, trainer->seed);
     if (!model.ok()) return model.status();
     const Result<DataSize> data = measure_data(config, *trainer, *model, workers,
                                                reward.ok() ? reward->get() : nullptr, wrong);
@@ -362,8 +413,10 @@ Status dry_run(const Config& given, std::ostream& out, std::span<const NodeRoom>
     const Result<ModelConfig> model_config = models.lacks(kActorModel)
                                                  ? runtime::not_found("the model is not here")
                                                  : ModelConfig::load(*model);
-    const Status fits = judge_memory(config, *trainer, *policy, model_config,
-                                     data.ok() ? data->prompt_tokens : 0, *slots, nodes, out);
+    TrainerOptions sized = *trainer;
+    if (goes_on(*trainer, config)) sized.warm_start.steps = 0;  // it is behind
+    const Status fits = judge_memory(config, sized, *policy, model_config,
+                                     data.ok() ? data->lengths : RunLengths(), *slots, nodes, out);
     if (policy->model == kToyModelName) std::filesystem::remove_all(*model);
     if (!fits.ok()) wrong.push_back(fits.message());
   }

@@ -6,7 +6,6 @@
 #include "rl/checkpoint/changed_keys.h"
 #include "rl/checkpoint/checkpoint.h"
 #include "rl/checkpoint/model_identity.h"
-#include "rl/worker/toy_model.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -41,7 +40,7 @@ runtime::Status print_resume(std::ostream& out, const ResumeOptions& resume,
   runtime::Status status = check_whose_state(*state, checkpoint / kRunStateFile, config.command());
   if (!status.ok()) return status;
   const std::string name = config.get_string(model_key).value_or("");
-  if (auto identity = identify_model(name, model); identity.ok() && name != kToyModelName) {
+  if (auto identity = identify_model(name, model); identity.ok()) {
     identity->adapter = adapter;
     status = check_same_model(*state, checkpoint, *identity, model_key);
     if (!status.ok()) return status;

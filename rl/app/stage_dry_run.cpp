@@ -5,6 +5,7 @@
 #include "rl/app/cached_models.h"
 #include "rl/app/kept.h"
 #include "rl/app/stage_command.h"
+#include "rl/config/key_path.h"
 #include "rl/run/profile_options.h"
 #include "rl/run/stage_memory.h"
 #include "rl/worker/preference_objective.h"
@@ -34,11 +35,12 @@ class DryModel {
   DryModel(const DryModel&) = delete;
   DryModel& operator=(const DryModel&) = delete;
 
-  Status prepare() {
+  // `seed`: a run's.
+  Status prepare(std::uint64_t seed) {
     if (path_ != kToyModelName) return {};
     path_ = fs::temp_directory_path() / ("starling_toy_" + runtime::JobId::random().hex());
     made_ = true;
-    return make_toy_model(path_, {});
+    return make_toy_model(path_, {.seed = seed});
   }
   const fs::path& path() const { return path_; }
 
@@ -60,18 +62,34 @@ Status judge_stage_memory(StageSetup setup, const DataStage& stage, const SlotOp
   for (std::size_t i = 0; i < role->parts.size(); ++i)
     out << (i > 0 ? ", " : "") << role->parts[i].name << " " << bytes_text(role->parts[i].bytes);
   out << ")\n  all: " << bytes_text(role->total() * role->workers) << " over the nodes\n";
-  if (const std::string text = zero.text(); !text.empty()) out << "  " << text << "\n";
   if (const std::string teams = teams_text(setup.config, kStageRole, setup.workers); !teams.empty())
     out << "  " << teams << "\n";
   if (const auto warning = cpu_warning(slots, nodes)) out << "note: " << *warning << "\n";
   if (const Status enough = check_enough_nodes(slots, nodes); !enough.ok()) return enough;
   std::optional<std::string> tight;
   const Status fits = judge_stage_fit(setup, stage, fits_nodes, tight);
+  const RowLengths rows = stage.row_lengths();
+  const std::string of_data =
+      "with the data's rows of up to " + std::to_string(rows.longest) + " tokens";
+  if (const auto least = stage_memory(setup, stage, rows);
+      least.ok() && least->total() < role->total())
+    out << "  " << of_data << ": " << bytes_text(least->total()) << " each\n";
+  if (const std::string text = zero.text(); !text.empty())
+    out << "  " << (tight ? of_data + " " : "") << text << "\n";
   if (tight) out << "note: " << *tight << "\n";
+  if (const auto unseen = unseen_rows_note(rows)) out << "note: " << *unseen << "\n";
   if (!fits.ok() || nodes.empty()) return fits;
   SlotOptions reserved = slots;
   reserved.memory = bounded_memory(slot_memory(std::span(&*role, 1), slots), slots, nodes);
   return plan_slots(reserved, nodes).status();
+}
+
+Config without_keys(const Config& config, const std::vector<std::string>& keys) {
+  nlohmann::ordered_json tree = config.to_json();
+  for (const std::string& key : keys) {
+    if (nlohmann::ordered_json* place = make_place(tree, key)) *place = nullptr;
+  }
+  return config.with_tree(std::move(tree));
 }
 
 void print_step(const StageSetup& setup, std::ostream& out) {
@@ -93,7 +111,9 @@ void print_places(const StageSetup& setup, const SlotOptions& slots, std::ostrea
 Status stage_dry_run(const Config& named, DataStage& stage, std::ostream& out,
                      std::span<const NodeRoom> nodes) {
   const CachedModels models = find_cached_models(named, kModelKeys);
-  const Config& config = models.config;
+  // Another model than the one that is trained is left out where it is not here.
+  const Config config =
+      models.lacks("model.path") ? models.config : without_keys(models.config, models.missing);
   Result<StageOptions> options = StageOptions::from_config(config);
   if (!options.ok()) return options.status();
   const Result<SlotOptions> slots = SlotOptions::from_config(config);
@@ -103,7 +123,7 @@ Status stage_dry_run(const Config& named, DataStage& stage, std::ostream& out,
   const Result<std::string> given = config.get_string("model.path");
   if (!given.ok()) return given.status();
   DryModel model(*given);
-  if (const Status made = model.prepare(); !made.ok()) return made;
+  if (const Status made = model.prepare(options->seed); !made.ok()) return made;
   for (const std::string& note : config.notes()) out << note << "\n";
   for (const std::string& note : models.notes) out << "note: " << note << "\n";
 
@@ -111,12 +131,15 @@ Status stage_dry_run(const Config& named, DataStage& stage, std::ostream& out,
                          .options = std::move(*options),
                          .model = model.path(),
                          .workers = slots->nodes * slots->per_node};
-  if (!models.missing.empty()) {  // nothing can be read without the tokenizer
+  if (models.lacks("model.path")) {  // nothing can be read without the tokenizer
     print_step(setup, out);
     out << "steps, data and memory:\n  not known without the model\n";
     print_places(setup, *slots, out);
-    return {};
+    return models.check();
   }
+  for (const std::string& key : models.missing)
+    out << "note: " << key << ": its memory is counted "
+        << (key == kReferencePath ? "as if it were model.path" : "as none") << "\n";
   if (const Status opened = stage.open(setup); !opened.ok()) return opened;
   for (const std::string& warning : stage.warnings()) out << "note: " << warning << "\n";
   if (const Status validation = setup.options.check_validation(config, stage.validates());
@@ -142,7 +165,10 @@ Status stage_dry_run(const Config& named, DataStage& stage, std::ostream& out,
   const Result<std::string> row = stage.first_row();
   if (!row.ok()) return row.status();
   out << *row;
-  return judge_stage_memory(setup, stage, *slots, nodes, out);
+  const Status fits = judge_stage_memory(setup, stage, *slots, nodes, out);
+  const Status reachable = models.check();
+  if (fits.ok() || reachable.ok()) return fits.ok() ? reachable : fits;
+  return Status(fits.code(), reachable.message() + "\n" + fits.message());
 }
 
 }  // namespace rl

@@ -60,8 +60,9 @@ class EncodedRows {
   RowFeed& rows() { return *rows_; }
   const RowFeed& rows() const { return *rows_; }
 
-  /// Tokens of the longest sequence of the rows that were encoded at the beginning.
-  std::int64_t longest() const { return longest_; }
+  /// By row of those that were encoded at the beginning, how many tokens each of its parts has; see
+  /// Tokens::parts().
+  const std::vector<std::vector<std::int64_t>>& part_sizes() const { return part_sizes_; }
 
   runtime::Result<Tokens> read(std::int64_t row) const;
   runtime::Result<std::vector<Tokens>> read(std::span<const std::int64_t> rows) const;
@@ -82,7 +83,7 @@ class EncodedRows {
   Tokenizer tokenizer_;
   std::optional<Builder> builder_;  // borrows the tokenizer
   std::optional<RowFeed> rows_;
-  std::int64_t longest_ = 0;
+  std::vector<std::vector<std::int64_t>> part_sizes_;
 };
 
 template <class Builder, class Tokens>
@@ -106,7 +107,8 @@ runtime::Result<std::unique_ptr<EncodedRows<Builder, Tokens>>> EncodedRows<Build
   for (std::int64_t row = 0; row < std::min(made->rows_->rows(), kRowsCheckedMax); ++row) {
     const runtime::Result<Tokens> tokens = made->read(row);
     if (!tokens.ok()) return tokens.status();
-    made->longest_ = std::max(made->longest_, static_cast<std::int64_t>(tokens->longest()));
+    std::vector<std::int64_t>& sizes = made->part_sizes_.emplace_back();
+    for (const auto& part : tokens->parts()) sizes.push_back(std::ssize(part));
   }
   return made;
 }

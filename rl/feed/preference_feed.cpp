@@ -126,6 +126,28 @@ Result<std::vector<PreferenceStep>> PreferenceFeed::all(std::int64_t step_rows) 
                     [this](const std::vector<PreferenceTokens>& rows) { return make(rows); });
 }
 
+RowLengths PreferenceFeed::row_lengths(bool shares_prompts) const {
+  const bool pairs = form_ == PreferenceForm::kPairs;
+  RowLengths lengths{.sequences_per_item = pairs ? 2 : 1,
+                     .rows = rows().rows(),
+                     .rows_seen = std::ssize(rows_->part_sizes()),
+                     .scores_other_responses = !pairs};
+  for (const std::vector<std::int64_t>& parts : rows_->part_sizes()) {
+    const std::int64_t prompt = parts[0], chosen = parts[1], rejected = parts[2];
+    lengths.longest = std::max(lengths.longest, prompt + std::max(chosen, rejected));
+    if (pairs) {
+      lengths.add((shares_prompts ? 1 : 2) * prompt + chosen + rejected);
+      continue;
+    }
+    lengths.add(prompt + chosen);
+    if (rejected == 0) continue;
+    lengths.add(prompt + rejected);
+    lengths.items_per_row = 2;
+  }
+  lengths.sort();
+  return lengths;
+}
+
 Result<std::string> PreferenceFeed::first_row() const {
   const Result<DataRow> read = rows().dataset().read(0);
   if (!read.ok()) return read.status();

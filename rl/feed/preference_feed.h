@@ -16,6 +16,7 @@
 #include "rl/data/preference_builder.h"
 #include "rl/data/row_feed.h"
 #include "rl/feed/encoded_rows.h"
+#include "rl/feed/row_lengths.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -55,8 +56,9 @@ class PreferenceFeed {
   /// sequence's last token. Errors: as next().
   runtime::Result<std::string> first_row() const;
 
-  /// See EncodedRows::longest().
-  std::int64_t longest_row() const { return rows_->longest(); }
+  /// Of the rows that were encoded at the beginning. `shares_prompts`: a pass computes the prompt
+  /// of a pair once.
+  RowLengths row_lengths(bool shares_prompts) const;
 
   /// How many rows, which epoch, and where in it.
   RowFeed& rows() { return rows_->rows(); }

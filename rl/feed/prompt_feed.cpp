@@ -119,9 +119,14 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config,
       return known;
     if (const auto teacher = feed->teacher_of(*read); !teacher.ok()) return teacher.status();
     if (!options.demonstrations) continue;
-    if (const auto response = feed->demonstration_ids(*read); !response.ok())
-      return response.status();
+    const auto response = feed->demonstration_ids(*read);
+    if (!response.ok()) return response.status();
+    feed->lengths_.add(std::ssize(*ids) + std::ssize(*response));
   }
+  feed->lengths_.sort();
+  feed->lengths_.rows = feed->rows();
+  feed->lengths_.rows_seen = std::ssize(feed->lengths_.items);
+  if (!feed->lengths_.items.empty()) feed->lengths_.longest = feed->lengths_.items.front();
   return feed;
 }
 

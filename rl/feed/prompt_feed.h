@@ -19,6 +19,7 @@
 #include "rl/data/prompt_builder.h"
 #include "rl/data/python_sampler.h"
 #include "rl/data/row_feed.h"
+#include "rl/feed/row_lengths.h"
 #include "rl/tokenizer/tokenizer.h"
 #include "runtime/core/result.h"
 
@@ -106,6 +107,8 @@ class PromptFeed {
   const Tokenizer& tokenizer() const { return tokenizer_; }
   std::int64_t rows() const { return rows_->rows(); }
   std::int64_t rows_dropped() const { return dropped_; }  // over the length limit
+  /// Of demonstrations, with their prompts: those that were encoded at the beginning.
+  const RowLengths& demonstration_lengths() const { return lengths_; }
   std::int64_t batches_per_epoch() const { return rows_->batches_per_epoch(); }
 
   /// What came of the rows of the last next(), for orders that follow it; see RowOrder.
@@ -129,6 +132,7 @@ class PromptFeed {
   Tokenizer tokenizer_;
   std::optional<PromptBuilder> builder_;
   std::int64_t dropped_ = 0;
+  RowLengths lengths_;  // of demonstrations
   std::optional<RowFeed> rows_;
 };
 

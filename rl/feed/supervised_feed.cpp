@@ -92,6 +92,14 @@ Result<std::vector<SupervisedStep>> SupervisedFeed::all(std::int64_t step_rows) 
                     [this](const std::vector<LearnedTokens>& rows) { return make(rows); });
 }
 
+RowLengths SupervisedFeed::row_lengths() const {
+  RowLengths lengths{.rows = rows().rows(), .rows_seen = std::ssize(rows_->part_sizes())};
+  for (const std::vector<std::int64_t>& parts : rows_->part_sizes()) lengths.add(parts.front());
+  lengths.sort();
+  if (!lengths.items.empty()) lengths.longest = lengths.items.front();
+  return lengths;
+}
+
 Result<std::string> SupervisedFeed::first_row() const {
   const Result<DataRow> read = rows().dataset().read(0);
   if (!read.ok()) return read.status();

@@ -15,6 +15,7 @@
 #include "rl/data/dataset.h"
 #include "rl/data/row_feed.h"
 #include "rl/feed/encoded_rows.h"
+#include "rl/feed/row_lengths.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -51,8 +52,8 @@ class SupervisedFeed {
   /// Errors: as next().
   runtime::Result<std::string> first_row() const;
 
-  /// See EncodedRows::longest().
-  std::int64_t longest_row() const { return rows_->longest(); }
+  /// Of the rows that were encoded at the beginning.
+  RowLengths row_lengths() const;
 
   /// How many rows, which epoch, and where in it.
   RowFeed& rows() { return rows_->rows(); }

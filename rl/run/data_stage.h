@@ -11,6 +11,7 @@
 #include "rl/actor/worker_group.h"
 #include "rl/checkpoint/model_identity.h"
 #include "rl/config/config.h"
+#include "rl/feed/row_lengths.h"
 #include "rl/metrics/metrics.h"
 #include "rl/run/stage_options.h"
 #include "rl/run/step_profiler.h"
@@ -46,9 +47,8 @@ class DataStage {
   /// The first row for people, after open(): what the model reads, and which of it has a loss.
   virtual runtime::Result<std::string> first_row() const = 0;
 
-  /// Tokens of the longest sequence that open() has seen, which is not the data's where they are
-  /// many.
-  virtual std::int64_t longest_row() const = 0;
+  /// Of the rows that open() has seen, which are not all of the data where they are many.
+  virtual RowLengths row_lengths() const = 0;
 
   /// What is probably meant otherwise in the data, after open().
   virtual std::vector<std::string> warnings() const { return {}; }

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "rl/actor/worker_group.h"
-#include "rl/config/stage_keys.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/worker/tensor_ranks.h"
@@ -18,33 +17,42 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
+namespace {
+
+std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+}  // namespace
+
+Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage) {
+  return stage_memory(setup, stage,
+                      stage.row_lengths().of_length(std::numeric_limits<std::int64_t>::max()));
+}
+
 Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
-                                std::int64_t row_tokens) {
+                                const RowLengths& given) {
   const Result<ModelConfig> model = ModelConfig::load(setup.model);
   if (!model.ok()) return model.status();
   const StageOptions& options = setup.options;
-  const std::int64_t share = (options.batch_rows + setup.workers - 1) / setup.workers;
-  const std::int64_t longest =
-      std::min(std::min(row_tokens, options.tokens_max), model->max_position_embeddings);
-  const std::int64_t limit = options.micro_batch.samples_max > 0
-                                 ? options.micro_batch.samples_max * longest
-                                 : std::max(options.micro_batch.tokens_max, longest);
-  const std::int64_t forward = std::min(limit, share * longest);
+  RowLengths rows = given;
+  rows.longest = std::min({rows.longest, options.tokens_max, model->max_position_embeddings});
+  // Rows go to who has least, or to the leaf that has least, so that none gets more than so many of
+  // the longest ones.
+  const std::int64_t items = options.batch_rows * rows.items_per_row;
+  const std::int64_t leaves = options.gradient_leaves > 0 ? options.gradient_leaves : setup.workers;
+  const std::int64_t share = divide_up(items, setup.workers), leaf = divide_up(items, leaves);
+  const std::int64_t learned = rows.of_pass(std::min(leaf, share), options.micro_batch);
   const Result<SlotOptions> slots = SlotOptions::from_config(setup.config);
   if (!slots.ok()) return slots.status();
   const bool on_device = slots->on_device();
-  const bool pairs = setup.config.command() != sft_keys().command();  // a row may be two sequences
-  const std::int64_t leaves = options.gradient_leaves > 0 ? options.gradient_leaves : setup.workers;
-  const std::int64_t leaf_rows = (options.batch_rows + leaves - 1) / leaves * (pairs ? 2 : 1);
-  MemoryOptions memory{.forward_tokens = forward,
-                       .output_tokens = forward,
+  MemoryOptions memory{.forward_tokens = learned,
+                       .output_tokens = learned,
                        .sequences = 0,
-                       .positions = longest,
+                       .positions = rows.longest,
                        .workers = setup.workers,
                        .zero = options.learner.zero,
                        .tensor = options.learner.tensor,
                        .gradient_leaves = options.gradient_leaves,
-                       .one_pass_leaves = leaf_rows * longest <= limit,
+                       .one_pass_leaves = rows.is_one_pass(leaf, options.micro_batch),
                        .recompute_layers = options.recompute_layers,
                        .bf16 = options.bf16,
                        .on_device = on_device};
@@ -56,11 +64,16 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
     memory.trained_elements = adapter->parameters().arena_size();
   }
   RoleMemory role{"worker", setup.workers, training_memory(*model, memory)};
+  // What only scores takes all rows of a worker, whatever leaf they are of.
+  MemoryOptions scoring = memory;
+  scoring.forward_tokens = scoring.output_tokens =
+      (rows.scores_other_responses ? rows.of_length(rows.longest) : rows)
+          .of_pass(share, options.micro_batch);
   for (const fs::path& frozen : stage.frozen_models()) {
     const Result<ModelConfig> other = ModelConfig::load(frozen);
     if (!other.ok()) return other.status();
     std::int64_t bytes = 0;
-    for (const MemoryPart& part : scoring_memory(*other, memory))
+    for (const MemoryPart& part : scoring_memory(*other, scoring))
       bytes += on_device && is_of_passes(part) ? 0 : part.bytes;
     role.parts.push_back({"frozen model", bytes});
   }
@@ -71,6 +84,14 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
   if (on_device) role.parts = host_memory(role.parts);
   role.parts.push_back(process_memory(/*trains=*/true));
   return role;
+}
+
+std::optional<std::string> unseen_rows_note(const RowLengths& rows) {
+  if (rows.all_seen()) return std::nullopt;
+  return "the lengths of the first " + std::to_string(rows.rows_seen) + " of " +
+         std::to_string(rows.rows) +
+         " rows are known; the memory for longer ones behind them is "
+         "not judged before they come";
 }
 
 Status judge_stage_fit(const StageSetup& setup, const DataStage& stage, const FitsNodes& fits,
@@ -84,12 +105,12 @@ Status judge_stage_fit(const StageSetup& setup, const DataStage& stage, const Fi
   if (!most.ok()) return {};
   const Status judged = fits(*most);
   if (judged.ok()) return judged;
-  const std::int64_t seen = stage.longest_row();
+  const RowLengths seen = stage.row_lengths();
   if (const Result<RoleMemory> least = stage_memory(setup, stage, seen); least.ok()) {
     const Status of_data = fits(*least);
     if (!of_data.ok())
       return of_data.with_context("with the data's rows of up to " +
-                                  std::to_string(std::min(seen, setup.options.tokens_max)) +
+                                  std::to_string(std::min(seen.longest, setup.options.tokens_max)) +
                                   " tokens");
   }
   note = "with rows of data.max_length (" + std::to_string(setup.options.tokens_max) + ") tokens " +
@@ -108,11 +129,11 @@ ZeroChoice settle_stage_zero(StageSetup& setup, const DataStage& stage, const Sl
             .value_or(ZeroLevel::kNone);
     return sized;
   };
-  for (const std::int64_t row_tokens :
-       {std::numeric_limits<std::int64_t>::max(), stage.longest_row()}) {
+  const RowLengths seen = stage.row_lengths();
+  for (const RowLengths& rows : {seen.of_length(std::numeric_limits<std::int64_t>::max()), seen}) {
     const Result<ZeroChoice> zero =
         choose_zero_levels(setup.config, std::span(&role, 1), slots, [&](const Config& config) {
-          const Result<RoleMemory> memory = stage_memory(sized_as(config), stage, row_tokens);
+          const Result<RoleMemory> memory = stage_memory(sized_as(config), stage, rows);
           return memory.ok() ? fits(*memory) : Status();
         });
     if (!zero.ok()) continue;

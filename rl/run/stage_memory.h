@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 
 #include "rl/actor/worker_group.h"
+#include "rl/feed/row_lengths.h"
 #include "rl/plan/memory_plan.h"
 #include "rl/run/data_stage.h"
 #include "rl/run/zero_choice.h"
@@ -15,11 +15,15 @@
 
 namespace rl {
 
-/// Of an opened stage. Reads the config.json of its models. Errors: a model that is not here, an
-/// adapter that does not fit. `row_tokens`: the longest row, where it is less than data.max_length.
-runtime::Result<RoleMemory> stage_memory(
-    const StageSetup& setup, const DataStage& stage,
-    std::int64_t row_tokens = std::numeric_limits<std::int64_t>::max());
+/// Of an opened stage whose rows have these lengths. Reads the config.json of its models. Errors: a
+/// model that is not here, an adapter that does not fit.
+runtime::Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
+                                         const RowLengths& rows);
+/// With rows of data.max_length tokens.
+runtime::Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage);
+
+/// That not all rows count; nothing: they do.
+std::optional<std::string> unseen_rows_note(const RowLengths& rows);
 
 /// Whether that fits: check_memory_fits() of some nodes.
 using FitsNodes = std::function<runtime::Status(const RoleMemory& role)>;

@@ -150,6 +150,7 @@ Status StageTrainer::start_workers(const SlotOptions& slot_options) {
   const Status fits = judge_stage_fit(setup_, *stage_, fits_nodes, tight);
   if (!fits.ok()) return fits;
   if (tight) LOG(warn, "{}", *tight);
+  if (const auto unseen = unseen_rows_note(stage_->row_lengths())) LOG(info, "{}", *unseen);
   SlotOptions reserved = slot_options;
   if (const Result<RoleMemory> role = stage_memory(setup_, *stage_); role.ok())
     reserved.memory = bounded_memory(slot_memory(std::span(&*role, 1), reserved), reserved, rooms);

@@ -77,6 +77,12 @@ Result<std::string> PreferenceStage::first_row() const {
                      : "trained on: the tokens behind >; the prompt has no loss\n");
 }
 
+// Dropout of an adapter is of each sequence, so that no prompt is computed for two.
+RowLengths PreferenceStage::row_lengths() const {
+  const std::optional<AdapterOptions>& adapter = setup_.options.adapter;
+  return feed_->row_lengths(/*shares_prompts=*/!adapter || adapter->lora.dropout == 0);
+}
+
 std::vector<PreferencePasses> PreferenceStage::passes_of(const PreferenceStep& step) const {
   return plan_preferences(step.batches, pairs_,
                           std::vector(step.batches.size(), setup_.options.micro_batch),

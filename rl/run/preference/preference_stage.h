@@ -19,7 +19,7 @@ class PreferenceStage : public FeedStage<PreferenceFeed, PreferenceActor> {
   runtime::Status open(const StageSetup& setup) override;
   std::vector<std::filesystem::path> frozen_models() const override;
   runtime::Result<std::string> first_row() const override;
-  std::int64_t longest_row() const override { return feed_->longest_row(); }
+  RowLengths row_lengths() const override;
   runtime::Status start(runtime::Runtime& runtime, const StageSetup& setup,
                         const WorkerSlots& slots) override {
     return start_workers(runtime, slots, setup.spec("preference", slots));

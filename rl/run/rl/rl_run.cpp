@@ -29,8 +29,12 @@ Result<RunMemory> settle_memory(runtime::Runtime& runtime, RlPlan& plan, const S
   if (const auto warning = cpu_warning(slots, rooms)) LOG(warn, "{}", *warning);
   TrainerOptions sized = plan.options;
   sized.critic_model = plan.models.critic;
+  RunLengths lengths{.prompt_tokens = *prompt};
+  if (plan.checkpoint) sized.warm_start.steps = 0;  // it is behind
+  if (plan.feeds.demonstrations)
+    lengths.demonstrations = plan.feeds.demonstrations->demonstration_lengths();
   Result<RunFit> fit =
-      fit_run(plan.models.reward_config, sized, plan.policy, *policy, *prompt, slots, rooms);
+      fit_run(plan.models.reward_config, sized, plan.policy, *policy, lengths, slots, rooms);
   if (!fit.ok()) return fit.status();
   if (!fit->fits.ok()) return fit->fits;
   if (fit->zero.shards()) LOG(info, "{}", fit->zero.text());

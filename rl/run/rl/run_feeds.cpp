@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "rl/feed/data_warnings.h"
 #include "rl/reward/reward_function.h"
 #include "rl/run/rl/training_feed.h"
 #include "rl/worker/reward_model.h"
@@ -26,6 +25,8 @@ PromptFeedOptions plain(PromptFeedOptions options) {
   return options;
 }
 
+}  // namespace
+
 Result<std::unique_ptr<PromptFeed>> open_demonstrations(const Config& config,
                                                         const TrainerOptions& options,
                                                         const PromptFeedOptions& training) {
@@ -41,6 +42,14 @@ Result<std::unique_ptr<PromptFeed>> open_demonstrations(const Config& config,
   if (!feed.ok()) return feed.status().with_context("warm start");
   return feed;
 }
+
+DataWarningOptions demonstration_warnings(const Config& config, const Tokenizer& tokenizer) {
+  DataWarningOptions options = DataWarningOptions::of_prompts(config, tokenizer);
+  options.answers = false;  // nothing scores them
+  return options;
+}
+
+namespace {
 
 // Null: there are none.
 Result<std::unique_ptr<PromptFeed>> open_validation(const Config& config,
@@ -94,9 +103,7 @@ Status RunFeeds::open_others(const Config& config, const TrainerOptions& run) {
     auto feed = open_demonstrations(config, run, options);
     if (!feed.ok()) return feed.status();
     demonstrations = std::move(*feed);
-    DataWarningOptions learned = DataWarningOptions::of_prompts(config, training->tokenizer());
-    learned.answers = false;  // nothing scores them
-    log_warnings(*demonstrations, learned, warnings);
+    log_warnings(*demonstrations, demonstration_warnings(config, training->tokenizer()), warnings);
   }
   if (run.validation_interval < 1 && !run.validate_first) return {};
   auto feed = open_validation(config, options);

@@ -8,11 +8,20 @@
 #include <string>
 
 #include "rl/config/config.h"
+#include "rl/feed/data_warnings.h"
 #include "rl/feed/prompt_feed.h"
 #include "rl/run/rl/trainer_options.h"
 #include "runtime/core/result.h"
 
 namespace rl {
+
+/// What a warm start learns, for a run whose training data are read so. Errors: those of
+/// dataset_options() and PromptFeed::create.
+runtime::Result<std::unique_ptr<PromptFeed>> open_demonstrations(const Config& config,
+                                                                 const TrainerOptions& options,
+                                                                 const PromptFeedOptions& training);
+/// Which warnings matter to it.
+DataWarningOptions demonstration_warnings(const Config& config, const Tokenizer& tokenizer);
 
 struct RunFeeds {
   PromptFeedOptions options = {};  // of the training data

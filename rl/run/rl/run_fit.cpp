@@ -35,7 +35,7 @@ std::vector<std::string> mesh_lines(const Config& config, const TrainerOptions& 
 
 Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
                        const PolicyOptions& policy, const ModelConfig& policy_model,
-                       std::int64_t prompt_tokens, const SlotOptions& slots,
+                       const RunLengths& lengths, const SlotOptions& slots,
                        std::span<const NodeRoom> nodes) {
   const Status shared =
       check_tensor_ranks(config, kActorRole, policy_model, slots.nodes * slots.per_node);
@@ -45,8 +45,7 @@ Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
         zero_level_from_config(settled, kActorRole, options.learner.optimizer);
     if (!level.ok()) return Result<RunFit>(level.status());
     options.learner.zero = *level;
-    Result<RunMemory> memory =
-        run_memory(settled, trainer, options, policy_model, prompt_tokens, slots);
+    Result<RunMemory> memory = run_memory(settled, trainer, options, policy_model, lengths, slots);
     if (!memory.ok()) return Result<RunFit>(memory.status());
     const Status fits = check_memory_fits(memory->roles, slots, nodes);
     return Result<RunFit>(

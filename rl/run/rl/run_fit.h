@@ -35,7 +35,7 @@ std::vector<std::string> mesh_lines(const Config& config, const TrainerOptions& 
 /// Chooses the levels that are auto; see choose_zero_levels(). Errors: those of run_memory().
 runtime::Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
                                 const PolicyOptions& policy, const ModelConfig& policy_model,
-                                std::int64_t prompt_tokens, const SlotOptions& slots,
+                                const RunLengths& lengths, const SlotOptions& slots,
                                 std::span<const NodeRoom> nodes);
 
 }  // namespace rl

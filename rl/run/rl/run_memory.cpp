@@ -71,7 +71,19 @@ void add_scoring(std::vector<MemoryPart>& parts, const std::vector<MemoryPart>& 
   }
 }
 
-constexpr std::int64_t kRowsLookedAt = 1000;
+// Parts of passes; of each the larger.
+void add_larger_passes(std::vector<MemoryPart>& parts, const std::vector<MemoryPart>& others) {
+  for (const MemoryPart& other : others) {
+    if (!is_of_passes(other)) continue;
+    const auto part = std::find_if(parts.begin(), parts.end(), [&](const MemoryPart& candidate) {
+      return candidate.name == other.name;
+    });
+    if (part == parts.end())
+      parts.push_back(other);
+    else
+      part->bytes = std::max(part->bytes, other.bytes);
+  }
+}
 
 }  // namespace
 
@@ -84,7 +96,7 @@ Result<std::int64_t> longest_prompt(const Config& config, const std::filesystem:
   const Result<PromptBuilder> builder = PromptBuilder::create(*tokenizer, *options);
   if (!builder.ok()) return builder.status();
   std::int64_t longest = 0;
-  for (std::int64_t row = 0; row < std::min(rows.size(), kRowsLookedAt); ++row) {
+  for (std::int64_t row = 0; row < std::min(rows.size(), kPromptsMeasured); ++row) {
     const Result<DataRow> one = rows.read(row);
     if (!one.ok()) return one.status();
     const auto ids = builder->ids(*one);
@@ -100,7 +112,7 @@ namespace {
 class RoleCounter {
  public:
   RoleCounter(const Config& config, const TrainerOptions& trainer, const PolicyOptions& policy,
-              const ModelConfig& model, std::int64_t prompt_tokens, const SlotOptions& slots)
+              const ModelConfig& model, const RunLengths& lengths, const SlotOptions& slots)
       : config_(config),
         trainer_(trainer),
         policy_(policy),
@@ -109,9 +121,13 @@ class RoleCounter {
         on_device_(slots.on_device()),
         workers_(slots.nodes * slots.per_node),
         share_((trainer.batch_prompts + workers_ - 1) / workers_ * trainer.samples_per_prompt),
-        longest_(std::min(prompt_tokens > 0 ? prompt_tokens + policy.training.response_tokens_max
-                                            : policy.positions_max,
-                          model.max_position_embeddings)) {}
+        longest_(std::min(lengths.prompt_tokens > 0
+                              ? lengths.prompt_tokens + policy.training.response_tokens_max
+                              : policy.positions_max,
+                          model.max_position_embeddings)),
+        demonstrations_(lengths.demonstrations.value_or(
+            RowLengths{.longest = std::min(policy.positions_max, model.max_position_embeddings)})) {
+  }
 
   Result<RunMemory> count() {
     for (const auto step :
@@ -193,12 +209,28 @@ class RoleCounter {
     scoring_.tensor = 1;
     std::vector<MemoryPart>& parts = memory_.roles.front().parts;
     add_scoring(parts, scoring_memory(model_, with_pass(scoring_, policy_.scoring_batch)));
+    if (trainer_.warm_start.steps > 0) add_larger_passes(parts, warm_start_memory());
     const Result<MicroBatchLimits> reference_batch =
         scoring_batch_from_config(config_, kReferenceRole, device_);
     if (!reference_batch.ok()) return reference_batch.status();
     scoring_ = with_pass(scoring_, *reference_batch);
     add_checkpoint(parts, model_, learning_);
     return {};
+  }
+
+  // Of the policy, which learns demonstrations before it generates.
+  std::vector<MemoryPart> warm_start_memory() const {
+    const std::int64_t rows = trainer_.warm_start.batch_rows;
+    const std::int64_t leaves = trainer_.gradient_leaves > 0 ? trainer_.gradient_leaves : workers_;
+    const std::int64_t leaf = (rows + leaves - 1) / leaves;
+    MemoryOptions options = learning_;
+    options.sequences = 0;
+    options.positions = demonstrations_.longest;
+    options.recompute_layers = false;  // whatever the keys for RL say
+    options.forward_tokens = options.output_tokens =
+        demonstrations_.of_pass(leaf, policy_.micro_batch);
+    options.one_pass_leaves = demonstrations_.is_one_pass(leaf, policy_.micro_batch);
+    return training_memory(model_, options);
   }
 
   Status add_critic() {
@@ -315,8 +347,9 @@ class RoleCounter {
   const std::int64_t workers_;
   const std::int64_t share_;    // samples of a worker
   const std::int64_t longest_;  // tokens of a sample
-  MemoryOptions learning_;      // of the policy
-  MemoryOptions scoring_;       // of the reference
+  const RowLengths demonstrations_;
+  MemoryOptions learning_;  // of the policy
+  MemoryOptions scoring_;   // of the reference
   bool reference_leaves_ = false;
   RunMemory memory_;
 };
@@ -325,8 +358,8 @@ class RoleCounter {
 
 Result<RunMemory> run_memory(const Config& config, const TrainerOptions& trainer,
                              const PolicyOptions& policy, const ModelConfig& policy_model,
-                             std::int64_t prompt_tokens, const SlotOptions& slots) {
-  return RoleCounter(config, trainer, policy, policy_model, prompt_tokens, slots).count();
+                             const RunLengths& lengths, const SlotOptions& slots) {
+  return RoleCounter(config, trainer, policy, policy_model, lengths, slots).count();
 }
 
 }  // namespace rl

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rl/actor/worker_group.h"
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
+#include "rl/feed/row_lengths.h"
 #include "rl/model/model_config.h"
 #include "rl/plan/memory_plan.h"
 #include "rl/run/rl/trainer_options.h"
@@ -24,15 +26,23 @@ struct RunMemory {
   std::vector<std::string> notes;       // what is not counted, and why
 };
 
-/// Prompts are as long as `prompt_tokens`, the longest of the data, or as may be where that is 0
-/// and not known; responses as long as may be. Reads the config.json of other roles' models, where
-/// they are here. Errors: an adapter that does not fit, values of roles' keys.
+/// How long the data's rows are.
+struct RunLengths {
+  std::int64_t prompt_tokens = 0;                 // of the longest prompt; 0: not known
+  std::optional<RowLengths> demonstrations = {};  // of a warm start; nothing: not known
+};
+
+/// What is not known is as long as may be, and so are responses. Reads the config.json of other
+/// roles' models, where they are here. Errors: an adapter that does not fit, values of roles' keys.
 runtime::Result<RunMemory> run_memory(const Config& config, const TrainerOptions& trainer,
                                       const PolicyOptions& policy, const ModelConfig& policy_model,
-                                      std::int64_t prompt_tokens, const SlotOptions& slots);
+                                      const RunLengths& lengths, const SlotOptions& slots);
 
-/// Tokens of the longest of the first thousand prompts, as the policy reads them. Errors: a row
-/// that cannot be read, a model without a tokenizer.
+/// Of how many prompts the longest counts.
+inline constexpr std::int64_t kPromptsMeasured = 1000;
+
+/// Tokens of the longest of the first kPromptsMeasured prompts, as the policy reads them. Errors: a
+/// row that cannot be read, a model without a tokenizer.
 runtime::Result<std::int64_t> longest_prompt(const Config& config,
                                              const std::filesystem::path& model,
                                              const Dataset& rows);

@@ -13,6 +13,7 @@
 
 #include "rl/app/stage_command.h"
 #include "rl/checkpoint/model_identity.h"
+#include "rl/checkpoint/resume.h"
 #include "rl/config/stage_keys.h"
 #include "rl/run/preference/preference_stage.h"
 #include "rl/run/sft/sft_stage.h"
@@ -447,7 +448,7 @@ TEST_F(DryRunOfFiles, TheToyModelGoesOnFromARunOfItselfAlone) {
   std::ofstream(folder_.path() / "rows.jsonl") << R"({"prompt": "abc", "response": "cba"})"
                                                << "\n";
   const auto of_toy = [&](const std::string& seed, const std::string& fingerprint) {
-    std::ofstream(checkpoint / "run_state.json") << nlohmann::json{
+    std::ofstream(checkpoint / kRunStateFile) << nlohmann::json{
         {"stage", "sft"},
         {"model", {{"name", "toy"}, {"fingerprint", fingerprint}, {"adapter", false}}}};
     const auto config = Config::load(

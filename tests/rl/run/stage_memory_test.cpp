@@ -107,8 +107,10 @@ TEST_F(StageMemoryTest, CountsWhatWorkersKeepOnce) {
   EXPECT_EQ(
       parts(setup({"engine.zero_level=2", "data.max_token_len_per_gpu=63"}))["gradients of a leaf"],
       5952);
+  stage_.lengths.sequences_per_item = 2;
   EXPECT_EQ(parts(setup({"engine.zero_level=2"}, rm_keys()))["gradients of a leaf"], 5952)
-      << "a row may be a pair";
+      << "a row is a pair";
+  stage_.lengths.sequences_per_item = 1;
   auto weights = parts(setup({"engine.zero_level=3"}));
   EXPECT_EQ(weights["weights"], 2976);
   EXPECT_EQ(weights["gathered units"], 4 * (608 + 608));

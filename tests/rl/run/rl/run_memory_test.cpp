@@ -146,7 +146,8 @@ TEST_F(RunMemoryTest, AWarmStartsPassesCount) {
   demonstrations_ =
       RowLengths{.longest = 900, .items = {900, 800, 700, 1, 1, 1}, .rows = 6, .rows_seen = 6};
   EXPECT_EQ(activations(), rl) << "there is none";
-  trainer_.warm_start = {.steps = 3, .batch_rows = 4};  // 2 rows a worker
+  trainer_.warm_start.steps = 3;
+  trainer_.warm_start.batch_rows = 4;  // 2 rows a worker
   EXPECT_EQ(activations(), of(900 + 800));
   policy_.recompute_layers = true;
   EXPECT_EQ(activations(), of(900 + 800)) << "a warm start keeps its layers' insides";
