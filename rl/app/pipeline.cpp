@@ -1,5 +1,8 @@
 #include "rl/app/pipeline.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <atomic>
@@ -23,6 +26,7 @@
 #include "rl/weights/atomic_file.h"
 #include "runtime/core/ids.h"
 #include "runtime/process/spawn.h"
+#include "runtime/transport/file_descriptor.h"
 
 namespace rl {
 namespace {
@@ -48,12 +52,6 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
-bool is_below(const fs::path& file, const fs::path& folder) {
-  const fs::path from = fs::absolute(file).lexically_normal().lexically_relative(
-      fs::absolute(folder).lexically_normal());
-  return !from.empty() && *from.begin() != "..";
-}
-
 // Files to train on that no stage makes have to be there before the first one runs.
 Status check_data(const PipelineFile& pipeline, const PipelineStage& stage,
                   const ordered_json& config) {
@@ -61,24 +59,12 @@ Status check_data(const PipelineFile& pipeline, const PipelineStage& stage,
   if (files == config.end() || config.contains("data.custom_cls.path") ||
       fs::exists(stage.folder / kStageDoneFile))
     return {};  // a class of the user's reads them, or nobody does any more
-  const auto is_made = [&](const fs::path& file) {
-    return std::any_of(
-        pipeline.stages.begin(), pipeline.stages.end(), [&](const PipelineStage& other) {
-          const auto writes = [&](const PipelineKey& key) {
-            return (key.key == "trainer.rollout_data_dir" ||
-                    key.key == "trainer.validation_data_dir") &&
-                   key.value.is_string() && is_below(file, key.value.get<std::string>());
-          };
-          return is_below(file, other.folder) ||
-                 std::any_of(other.keys.begin(), other.keys.end(), writes);
-        });
-  };
   for (const ordered_json& file : files->is_array() ? *files : ordered_json::array({*files})) {
     if (!file.is_string()) continue;
     const std::string& name = file.get_ref<const std::string&>();
     std::error_code error;
     if (name.empty() || name.find("${") != std::string::npos ||
-        fs::exists(expand_home(name), error) || is_made(name))
+        fs::exists(expand_home(name), error) || stage_that_makes(pipeline, name) != nullptr)
       continue;
     return runtime::not_found("stage " + stage.name + ": data.train_files: " + name + ": " +
                               (error ? error.message() : "No such file or directory"));
@@ -192,8 +178,10 @@ class SignalRelay {
 
 // Runs `starling-rl ARGUMENTS` to its end, in this group of processes, so that what stops,
 // continues or kills the group does it to the stage, too. If this process alone is killed, the
-// stage is asked to end. kCancelled: an interrupt came before it was begun.
-Status run_child(const std::vector<std::string>& arguments, const SignalRelay* relay) {
+// stage is asked to end. `quiet`: what it prints is of no interest. kCancelled: an interrupt came
+// before it was begun.
+Status run_child(const std::vector<std::string>& arguments, const SignalRelay* relay,
+                 bool quiet = false) {
   std::error_code error;
   const std::string program = fs::read_symlink("/proc/self/exe", error).string();
   if (error) return runtime::errno_status(error.value(), "/proc/self/exe");
@@ -204,6 +192,8 @@ Status run_child(const std::vector<std::string>& arguments, const SignalRelay* r
   spec.setup.death_signal = SIGTERM;
   if (relay != nullptr) spec.setup.ignored_signals = relay->ignored_signals();
   std::cout.flush();
+  const runtime::FileDescriptor nothing(quiet ? ::open("/dev/null", O_WRONLY | O_CLOEXEC) : -1);
+  if (nothing) spec.setup.descriptors.push_back({nothing.get(), STDOUT_FILENO});
   sigset_t held, mask;
   ::sigemptyset(&held);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&held, signal);
@@ -257,7 +247,21 @@ Status changed(const PipelineStage& stage) {
 /// What each stage's command is given before its keys: the cluster.
 using ClusterArguments = std::vector<std::string>;
 
-// Each stage's state, and what its command says of the first that can be run.
+// What the dry run of the stage's command says of these keys.
+Status judge(const PipelineStage& stage, const ordered_json& config,
+             const ClusterArguments& cluster, const SignalRelay* relay) {
+  const fs::path file = temporary_file();
+  Status status = write_file_atomically(file, write_yaml(config));
+  if (!status.ok()) return status;
+  std::vector<std::string> arguments = {stage.command, "--dry-run", "--config", file.string()};
+  arguments.insert(arguments.end(), cluster.begin(), cluster.end());
+  status = run_child(arguments, relay, /*quiet=*/relay != nullptr);
+  std::error_code ignored;
+  fs::remove(file, ignored);
+  return status.with_context("stage " + stage.name);
+}
+
+// Each stage's state, and what its command says of it. What is yet to be made has a stand-in.
 Status dry_run(const PipelineFile& pipeline, const ClusterArguments& cluster) {
   bool waits = false;  // for an earlier stage
   for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
@@ -271,30 +275,50 @@ Status dry_run(const PipelineFile& pipeline, const ClusterArguments& cluster) {
               << stage.folder.string() << "\n";
     if (progress == Progress::kComplete) continue;
     if (progress == Progress::kChanged && !waits) return changed(stage);
+    const Result<StagePreview> preview =
+        config.ok() ? StagePreview{.config = *config} : preview_stage(pipeline, stage);
     if (waits || !config.ok()) {
       for (const PipelineKey& key : stage.keys) {
         for (const auto& [name, what] : stage_references(key.value))
           std::cout << "  " << key.key << ": the " << what << " of stage " << name << "\n";
       }
-      waits = true;
-      continue;
     }
     waits = true;
-    const fs::path file = temporary_file();
-    Status status = write_file_atomically(file, *keys);
-    if (!status.ok()) return status;
-    std::vector<std::string> arguments = {stage.command, "--dry-run", "--config", file.string()};
-    arguments.insert(arguments.end(), cluster.begin(), cluster.end());
-    status = run_child(arguments, /*relay=*/nullptr);
-    std::error_code ignored;
-    fs::remove(file, ignored);
-    if (!status.ok()) return status.with_context("stage " + stage.name);
+    if (!preview.ok()) {
+      std::cout << "  not judged yet: " << preview.status().message() << "\n";
+      continue;
+    }
+    for (const std::string& line : preview->stand_ins)
+      std::cout << "  judged with " << line << "\n";
+    const Status judged = judge(stage, preview->config, cluster, /*relay=*/nullptr);
+    if (!judged.ok()) return judged;
+  }
+  return {};
+}
+
+// What later stages would refuse is refused before the first one runs, which judges itself.
+Status judge_later_stages(const PipelineFile& pipeline, const ClusterArguments& cluster,
+                          const SignalRelay& relay) {
+  bool is_first = true;
+  for (const PipelineStage& stage : pipeline.stages) {
+    const Result<ordered_json> config = stage_config(pipeline, stage, /*placeholders=*/false);
+    const std::optional<std::string> keys =
+        config.ok() ? std::optional(write_yaml(*config)) : std::nullopt;
+    if (progress_of(stage, keys) == Progress::kComplete) continue;
+    if (std::exchange(is_first, false)) continue;
+    const Result<StagePreview> preview =
+        config.ok() ? StagePreview{.config = *config} : preview_stage(pipeline, stage);
+    if (!preview.ok()) continue;  // not before it is its turn
+    const Status judged = judge(stage, preview->config, cluster, &relay);
+    if (!judged.ok()) return judged.with_context("before any stage runs");
   }
   return {};
 }
 
 Status run(const PipelineFile& pipeline, const ClusterArguments& cluster) {
   const SignalRelay relay;
+  if (const Status judged = judge_later_stages(pipeline, cluster, relay); !judged.ok())
+    return judged;
   for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
     const PipelineStage& stage = pipeline.stages[i];
     const std::string title = "stage " + std::to_string(i + 1) + " of " +
@@ -365,7 +389,7 @@ int pipeline_command(int argc, char** argv) {
                "others run")
       ->excludes("--address");
   app.add_flag("--dry-run", dry,
-               "say which stages would run, and what the first of them would be; start nothing");
+               "say which stages would run, and what each would be; start nothing");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   const Result<PipelineFile> pipeline = PipelineFile::load(file, overrides);
   if (!pipeline.ok()) return fail(pipeline.status());

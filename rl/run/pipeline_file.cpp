@@ -122,6 +122,17 @@ bool keeps_best(const PipelineStage& stage) {
   return !value_of(stage, "trainer.save_best").is_null();
 }
 
+bool is_below(const fs::path& file, const fs::path& folder) {
+  const fs::path from = fs::absolute(file).lexically_normal().lexically_relative(
+      fs::absolute(folder).lexically_normal());
+  return !from.empty() && *from.begin() != "..";
+}
+
+// Where the keys of the model that a stage trains are.
+std::string model_section(const PipelineStage& stage) {
+  return stage.command == "train" ? "actor_rollout_ref.model." : "model.";
+}
+
 // Whether any of its keys may ask for an adapter, of whichever command it is.
 bool may_train_adapter(const PipelineStage& stage) {
   const auto speaks_of_one = [](const std::string& text) {
@@ -328,6 +339,132 @@ Result<ordered_json> stage_config(const PipelineFile& pipeline, const PipelineSt
     flat[key.key] = std::move(*value);
   }
   return flat;
+}
+
+const PipelineStage* stage_that_makes(const PipelineFile& pipeline, const fs::path& file) {
+  const auto makes = [&](const PipelineStage& stage) {
+    const auto writes = [&](const PipelineKey& key) {
+      return (key.key == "trainer.rollout_data_dir" || key.key == "trainer.validation_data_dir") &&
+             key.value.is_string() && is_below(file, key.value.get<std::string>());
+    };
+    return is_below(file, stage.folder) ||
+           std::any_of(stage.keys.begin(), stage.keys.end(), writes);
+  };
+  const auto found = std::find_if(pipeline.stages.begin(), pipeline.stages.end(), makes);
+  return found == pipeline.stages.end() ? nullptr : &*found;
+}
+
+namespace {
+
+// Makes a preview of one stage.
+class Previewer {
+ public:
+  Previewer(const PipelineFile& pipeline, const PipelineStage& stage)
+      : pipeline_(pipeline), stage_(stage) {}
+
+  Result<StagePreview> make() && {
+    for (const PipelineKey& key : stage_.keys) {
+      if (const Status added = add(key); !added.ok())
+        return added.with_context("stage " + stage_.name + ": " + key.key);
+    }
+    if (const Status here = check_files(); !here.ok())
+      return here.with_context("stage " + stage_.name);
+    if (!preview_.stand_ins.empty()) {  // there may be checkpoints of the model itself
+      preview_.config["trainer.resume_mode"] = "disable";
+      preview_.config.erase("trainer.resume_from_path");
+    }
+    return std::move(preview_);
+  }
+
+ private:
+  const PipelineStage& named(const std::string& name) const {
+    return *std::find_if(pipeline_.stages.begin(), pipeline_.stages.end(),
+                         [&](const PipelineStage& one) { return one.name == name; });
+  }
+
+  // The model that a stage begins with; of an earlier one, the one that that begins with.
+  Result<std::string> first_model(const PipelineStage& stage) const {
+    const std::string key = model_section(stage) + "path";
+    const Result<ordered_json> model = replace_references(
+        value_of(stage, key), [&](const std::string& name, const std::string& what) {
+          const Result<std::string> there = stage_output(named(name), what);
+          return there.ok() ? there : first_model(named(name));
+        });
+    if (!model.ok()) return model.status();
+    if (!model->is_string()) return runtime::not_found("stage " + stage.name + " has no " + key);
+    return model->get<std::string>();
+  }
+
+  Status add(const PipelineKey& key) {
+    bool is_left_out = false;
+    Result<ordered_json> value = replace_references(
+        key.value, [&](const std::string& name, const std::string& what) -> Result<std::string> {
+          Result<std::string> there = stage_output(named(name), what);
+          if (there.ok()) return there;
+          if (what.ends_with("model")) return stand_in_model(key.key, name, what);
+          is_left_out = key.key == "trainer.resume_from_path";
+          if (what.ends_with("adapter")) is_left_out = stand_in_adapter(key.key, name, what);
+          if (is_left_out) return std::string();
+          return runtime::not_found("the " + what + " of stage " + name +
+                                    " is not there before that has run");
+        });
+    if (!value.ok()) return value.status();
+    if (is_left_out)
+      preview_.config.erase(key.key);
+    else
+      preview_.config[key.key] = std::move(*value);
+    return {};
+  }
+
+  Result<std::string> stand_in_model(const std::string& key, const std::string& name,
+                                     const std::string& what) {
+    Result<std::string> model = first_model(named(name));
+    if (model.ok())
+      preview_.stand_ins.push_back(key + ": " + *model + " in place of the " + what + " of stage " +
+                                   name);
+    return model;
+  }
+
+  // Whether the key is of an adapter to begin with, which a new one can stand for.
+  bool stand_in_adapter(const std::string& key, const std::string& name, const std::string& what) {
+    constexpr std::string_view kKey = "lora_adapter_path";
+    if (!key.ends_with("." + std::string(kKey))) return false;
+    const std::string section = key.substr(0, key.size() - kKey.size());
+    for (const char* shape : {"lora_rank", "lora_alpha", "target_modules", "exclude_modules"}) {
+      const ordered_json value = value_of(named(name), model_section(named(name)) + shape);
+      if (!value.is_null()) preview_.config[section + shape] = value;
+    }
+    preview_.stand_ins.push_back(key + ": a new adapter in place of the " + what + " of stage " +
+                                 name);
+    return true;
+  }
+
+  // That no data are still to be made.
+  Status check_files() const {
+    for (const char* key : {"data.train_files", "data.val_files", "data.sft_files"}) {
+      const auto files = preview_.config.find(key);
+      if (files == preview_.config.end()) continue;
+      for (const ordered_json& file : files->is_array() ? *files : ordered_json::array({*files})) {
+        std::error_code ignored;
+        if (!file.is_string() || fs::exists(file.get<std::string>(), ignored)) continue;
+        const PipelineStage* maker = stage_that_makes(pipeline_, file.get<std::string>());
+        if (maker != nullptr)
+          return runtime::not_found(std::string(key) + ": " + file.get<std::string>() +
+                                    " is made by stage " + maker->name);
+      }
+    }
+    return {};
+  }
+
+  const PipelineFile& pipeline_;
+  const PipelineStage& stage_;
+  StagePreview preview_;
+};
+
+}  // namespace
+
+Result<StagePreview> preview_stage(const PipelineFile& pipeline, const PipelineStage& stage) {
+  return Previewer(pipeline, stage).make();
 }
 
 }  // namespace rl

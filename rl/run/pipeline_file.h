@@ -67,4 +67,20 @@ runtime::Result<std::string> stage_output(const PipelineStage& stage, const std:
 runtime::Result<nlohmann::ordered_json> stage_config(const PipelineFile& pipeline,
                                                      const PipelineStage& stage, bool placeholders);
 
+/// The stage whose folders `file` lies in; nullptr: none makes it.
+const PipelineStage* stage_that_makes(const PipelineFile& pipeline,
+                                      const std::filesystem::path& file);
+
+/// A stage before those before it have run.
+struct StagePreview {
+  nlohmann::ordered_json config;            // of its command, to be judged and not run
+  std::vector<std::string> stand_ins = {};  // what stands for what, for people
+};
+
+/// In place of a model that an earlier stage has yet to make stands the one that this stage begins
+/// with, and in place of an adapter a new one of its rank: of the same size, with the same
+/// tokenizer. What has nothing to stand for it is an error.
+runtime::Result<StagePreview> preview_stage(const PipelineFile& pipeline,
+                                            const PipelineStage& stage);
+
 }  // namespace rl

@@ -124,7 +124,7 @@ TEST_F(PipelineTest, WhatALaterStageCannotDoIsToldBeforeTheFirst) {
   };
   for (const Case& wrong :
        {Case{" rl.trainer.n_gpus_per_node=4096 rl.data.train_batch_size=4096 "
-             "rl.actor_rollout_ref.actor.ppo_mini_batch_size=4096",
+             "rl.actor_rollout_ref.actor.ppo_mini_batch_size=4096 rl.data.toy.rows=4096",
              "do not fit the nodes' memory"},
         Case{" rl.trainer.cpus_per_worker=4096", "trainer.cpus_per_worker=4096"},
         Case{" rl.trainer.nnodes=7 rl.actor_rollout_ref.actor.ppo_mini_batch_size=7 "
@@ -192,7 +192,9 @@ TEST_F(PipelineTest, AnOverrideOfNoStageIsRefused) {
 }
 
 TEST_F(PipelineTest, AStageThatFailsIsNamedAndTheNextRunGoesOnThere) {
-  // A reward that is not there: only the second stage needs it.
+  // A reward that cannot be loaded, which no dry run finds: only the second stage needs it.
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "reward.py") << "raise ValueError('not yet')\n";
   const std::string file = write(sft_then_train(
       "    reward.custom_reward_function.path: " + (folder_ / "reward.py").string() + "\n"));
   const Outcome failed = pipeline(file);
