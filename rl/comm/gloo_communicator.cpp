@@ -15,7 +15,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "rl/comm/shared_memory_links.h"
+
 namespace rl {
+
+using runtime::Status;
+
 namespace {
 
 // c10d records each collective in a table of the process (its flight recorder), which ranks that
@@ -283,9 +288,14 @@ runtime::Result<std::unique_ptr<Communicator>> make_gloo_communicator(
         std::move(rendezvous), "gloo/" + options.group + "/", options.deadline);
     auto group =
         c10::make_intrusive<c10d::ProcessGroupGloo>(store, options.rank, options.size, settings);
-    return std::make_unique<Communicator>(
-        std::make_unique<GlooLinks>(std::move(group), options.exchange_deadline),
-        options.collectives);
+    std::unique_ptr<Links> links =
+        std::make_unique<GlooLinks>(std::move(group), options.exchange_deadline);
+    if (options.shares_memory) {
+      auto shared = share_memory(std::move(links), options.exchange_deadline);
+      if (!shared.ok()) return shared.status();
+      links = std::move(*shared);
+    }
+    return std::make_unique<Communicator>(std::move(links), options.collectives);
   } catch (const std::exception& error) {
     return translate(error, "group '" + options.group + "', rank " + std::to_string(options.rank) +
                                 " of " + std::to_string(options.size));

@@ -15,7 +15,7 @@
 namespace rl {
 namespace {
 
-enum class Backend { kThreads, kGloo };
+enum class Backend { kThreads, kGloo, kSharedMemory };
 
 // Every rank is a thread of this process; the sockets between Gloo's are real.
 void on_ranks(Backend backend, int size, const std::function<void(Communicator&)>& body,
@@ -37,6 +37,7 @@ void on_ranks(Backend backend, int size, const std::function<void(Communicator&)
                                               .host = "127.0.0.1",
                                               .deadline = std::chrono::seconds(60),
                                               .exchange_deadline = std::chrono::seconds(60),
+                                              .shares_memory = backend != Backend::kGloo,
                                               .collectives = options});
       ASSERT_TRUE(group.ok()) << group.status().to_string();
       body(**group);
@@ -47,9 +48,12 @@ void on_ranks(Backend backend, int size, const std::function<void(Communicator&)
 
 class CommunicatorTest : public ::testing::TestWithParam<Backend> {};
 INSTANTIATE_TEST_SUITE_P(Backends, CommunicatorTest,
-                         ::testing::Values(Backend::kThreads, Backend::kGloo),
+                         ::testing::Values(Backend::kThreads, Backend::kGloo,
+                                           Backend::kSharedMemory),
                          [](const auto& backend) {
-                           return backend.param == Backend::kThreads ? "Threads" : "Gloo";
+                           return backend.param == Backend::kThreads ? "Threads"
+                                  : backend.param == Backend::kGloo  ? "Gloo"
+                                                                     : "SharedMemory";
                          });
 
 // Values whose sum depends on the order of its terms.

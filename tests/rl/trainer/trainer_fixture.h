@@ -16,6 +16,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -157,17 +158,21 @@ class TrainerTest : public ::testing::Test {
   // more. False: it had ended before.
   bool killed_while_saving(const std::string& command, const fs::path& run_folder,
                            std::chrono::microseconds moment) {
-    const pid_t pid = start(command);
-    const auto is_saving = [&] {
+    const auto begun = [&] {
+      std::set<std::string> names;
       std::error_code error;
       for (auto entry = fs::directory_iterator(run_folder, error);
            !error && entry != fs::directory_iterator(); entry.increment(error)) {
         const std::string name = entry->path().filename().string();
-        if (name.starts_with(".global_step_") &&
-            name.find("." + std::to_string(pid) + ".") != std::string::npos)
-          return true;
+        if (name.starts_with(".global_step_")) names.insert(name);
       }
-      return false;
+      return names;
+    };
+    const std::set<std::string> left = begun();  // by those that were killed before
+    const pid_t pid = start(command);
+    const auto is_saving = [&] {
+      const std::set<std::string> now = begun();
+      return std::ranges::any_of(now, [&](const auto& name) { return !left.contains(name); });
     };
     if (!comes_while_it_runs(pid, is_saving, std::chrono::milliseconds(1))) return false;
     support::hold_for(moment);  // which part of the checkpoint is there is left to chance

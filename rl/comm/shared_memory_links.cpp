@@ -1,0 +1,498 @@
+#include "rl/comm/shared_memory_links.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/check.h"
+#include "runtime/transport/file_descriptor.h"
+
+namespace rl {
+namespace {
+
+using runtime::FileDescriptor;
+using runtime::Result;
+using runtime::Status;
+
+constexpr std::size_t kRingBytes = 1 << 20;
+constexpr std::size_t kPieceBytes = 128 << 10;  // copied before the other side is told of it
+constexpr std::size_t kLine = 64;
+constexpr int kSpins = 400;                                 // before a rank sleeps
+constexpr std::chrono::milliseconds kLookAround{20};        // whether the others are still there
+constexpr std::uint64_t kTelling = std::uint64_t{1} << 62;  // operations of share_memory() itself
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+// Bytes from one rank to another. Positions only grow.
+struct Ring {
+  alignas(kLine) std::atomic<std::uint64_t> written;
+  alignas(kLine) std::atomic<std::uint64_t> read;
+  alignas(kLine) std::array<std::byte, kRingBytes> bytes;
+};
+
+// A rank's memory: how it is woken, and behind it a ring from each rank.
+struct Mailbox {
+  alignas(kLine) std::uint64_t nonce;
+  std::atomic<std::uint32_t> events;    // what was done for this rank; it sleeps on it
+  std::atomic<std::uint32_t> sleeping;  // whether it does
+  std::atomic<std::uint32_t> closed;    // it has left the group
+};
+
+std::size_t mailbox_bytes(int ranks) {
+  return sizeof(Mailbox) + static_cast<std::size_t>(ranks) * sizeof(Ring);
+}
+
+// In front of each part.
+struct PartHeader {
+  std::uint64_t operation = 0;
+  std::uint64_t bytes = 0;
+};
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
+                   nullptr, 0);
+}
+
+// A mapped mailbox.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(void* at, std::size_t bytes) : at_(at), bytes_(bytes) {}
+  Memory(Memory&& other) noexcept : at_(std::exchange(other.at_, nullptr)), bytes_(other.bytes_) {}
+  Memory& operator=(Memory&& other) noexcept {
+    std::swap(at_, other.at_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Memory() {
+    if (at_ != nullptr) ::munmap(at_, bytes_);
+  }
+
+  explicit operator bool() const { return at_ != nullptr; }
+  Mailbox& mailbox() const { return *static_cast<Mailbox*>(at_); }
+  Ring& from(int rank) const {
+    auto* rings = reinterpret_cast<Ring*>(static_cast<std::byte*>(at_) + sizeof(Mailbox));
+    return rings[rank];
+  }
+
+  /// Something was done for that rank.
+  void wake() const {
+    Mailbox& box = mailbox();
+    box.events.fetch_add(1);
+    if (box.sleeping.load() != 0) futex(box.events, FUTEX_WAKE, INT32_MAX, nullptr);
+  }
+
+ private:
+  void* at_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+Memory map(int fd, std::size_t bytes) {
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  return at == MAP_FAILED ? Memory() : Memory(at, bytes);
+}
+
+// What a rank tells the others of its memory.
+struct Told {
+  std::array<char, 40> boot{};
+  std::uint64_t processes = 0;  // the namespace that its pid is of
+  std::int64_t pid = 0;
+  std::int32_t fd = -1;  // -1: it has none
+  std::uint64_t nonce = 0;
+};
+
+Told this_process() {
+  Told told;
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  boot.read(told.boot.data(), static_cast<std::streamsize>(told.boot.size()) - 1);
+  struct stat info {};
+  if (::stat("/proc/self/ns/pid", &info) == 0) told.processes = info.st_ino;
+  told.pid = ::getpid();
+  return told;
+}
+
+// Sends one value to every other rank, and gives theirs.
+template <class T>
+Result<std::vector<T>> tell_all(Links& links, const std::vector<T>& to, std::uint64_t operation) {
+  std::vector<T> from(to.size());
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int peer = 0; peer < links.size(); ++peer) {
+    if (peer == links.rank()) continue;
+    const auto at = static_cast<std::size_t>(peer);
+    sent.push_back({peer, std::as_bytes(std::span(&to[at], 1))});
+    received.push_back({peer, std::as_writable_bytes(std::span(&from[at], 1))});
+  }
+  if (const Status there = links.start(sent, received, operation)->wait(); !there.ok())
+    return there;
+  return from;
+}
+
+struct Peer {
+  Memory memory;  // its mailbox; none: it is linked otherwise
+  FileDescriptor process;
+};
+
+Peer reach(const Told& told, const Told& mine, int ranks) {
+  Peer peer;
+  if (told.fd < 0 || mine.fd < 0 || told.boot != mine.boot || told.processes != mine.processes)
+    return peer;
+  const std::string path = "/proc/" + std::to_string(told.pid) + "/fd/" + std::to_string(told.fd);
+  const FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat info {};
+  const std::size_t bytes = mailbox_bytes(ranks);
+  if (!fd || ::fstat(fd.get(), &info) != 0 || static_cast<std::size_t>(info.st_size) != bytes)
+    return peer;
+  peer.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, told.pid, 0)));
+  Memory memory = map(fd.get(), bytes);
+  if (memory && peer.process && memory.mailbox().nonce == told.nonce)
+    peer.memory = std::move(memory);
+  return peer;
+}
+
+class SharedMemoryLinks;
+
+// Parts that are under way. `left` counts those through memory.
+class SharedExchange : public Exchange {
+ public:
+  explicit SharedExchange(SharedMemoryLinks& links) : links_(links) {}
+  ~SharedExchange() override {
+    if (!waited_) (void)wait();
+  }
+
+  Status wait() override;
+
+  int left = 0;
+  std::unique_ptr<Exchange> others;  // through the links beneath
+
+ private:
+  SharedMemoryLinks& links_;
+  bool waited_ = false;
+};
+
+class SharedMemoryLinks : public Links {
+ public:
+  SharedMemoryLinks(std::unique_ptr<Links> links, Memory own, std::vector<Peer> peers,
+                    std::chrono::milliseconds deadline)
+      : links_(std::move(links)),
+        own_(std::move(own)),
+        peers_(std::move(peers)),
+        deadline_(deadline) {
+    outgoing_.resize(peers_.size());
+    incoming_.resize(peers_.size());
+  }
+
+  ~SharedMemoryLinks() override { leave(); }
+
+  int rank() const override { return links_->rank(); }
+  int size() const override { return links_->size(); }
+
+  std::unique_ptr<Exchange> start(std::span<const Outgoing> sent,
+                                  std::span<const Incoming> received,
+                                  std::uint64_t operation) override {
+    auto exchange = std::make_unique<SharedExchange>(*this);
+    std::vector<Outgoing> other_sent;
+    std::vector<Incoming> other_received;
+    for (const Outgoing& part : sent) {
+      CHECK(part.peer != rank());
+      if (!is_near(part.peer)) {
+        other_sent.push_back(part);
+        continue;
+      }
+      ++exchange->left;
+      outgoing_[at(part.peer)].push_back(
+          {{operation, part.bytes.size()}, part.bytes, exchange.get()});
+    }
+    for (const Incoming& part : received) {
+      if (!is_near(part.peer)) {
+        other_received.push_back(part);
+        continue;
+      }
+      ++exchange->left;
+      incoming_[at(part.peer)].push_back(
+          {{operation, part.bytes.size()}, part.bytes, exchange.get()});
+    }
+    if (!other_sent.empty() || !other_received.empty())
+      exchange->others = links_->start(other_sent, other_received, operation);
+    if (why().ok()) (void)pump();  // what the rings have room for is on its way
+    return exchange;
+  }
+
+  void abort(const Status& why) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return;
+      ended_ = why;
+    }
+    leave();
+    own_.wake();
+    links_->abort(why);
+  }
+
+  /// Returns when the exchange's parts are through.
+  Status finish(SharedExchange& exchange) {
+    Status result = why();
+    int spins = 0;
+    auto moved = std::chrono::steady_clock::now();
+    while (result.ok() && exchange.left > 0) {
+      const std::uint32_t seen = own_.mailbox().events.load();
+      if (result = pump(); !result.ok() || exchange.left == 0) break;
+      if (progressed_) {
+        spins = 0;
+        moved = std::chrono::steady_clock::now();
+      } else if (++spins < kSpins) {
+        __builtin_ia32_pause();
+      } else {
+        result = sleep(seen);
+        if (result.ok() && std::chrono::steady_clock::now() - moved > deadline_) result = late();
+      }
+      if (result.ok()) result = why();
+    }
+    if (!result.ok()) {
+      abort(result);
+      forget(exchange);
+    }
+    return result;
+  }
+
+ private:
+  struct Sending {
+    PartHeader header;
+    std::span<const std::byte> bytes;
+    SharedExchange* exchange = nullptr;
+    bool begun = false;
+  };
+  struct Receiving {
+    PartHeader header;
+    std::span<std::byte> bytes;
+    SharedExchange* exchange = nullptr;
+    bool begun = false;
+  };
+
+  static std::size_t at(int peer) { return static_cast<std::size_t>(peer); }
+  bool is_near(int peer) const { return static_cast<bool>(peers_[at(peer)].memory); }
+
+  Status why() const {
+    const std::lock_guard lock(mutex_);
+    return ended_ ? *ended_ : Status();
+  }
+
+  // Whoever waits for this rank is told.
+  void leave() {
+    own_.mailbox().closed.store(1);
+    for (const Peer& peer : peers_)
+      if (peer.memory) peer.memory.wake();
+  }
+
+  // A part of a broken group is never moved again.
+  void forget(const SharedExchange& exchange) {
+    for (auto& queue : outgoing_)
+      std::erase_if(queue, [&](const Sending& part) { return part.exchange == &exchange; });
+    for (auto& queue : incoming_)
+      std::erase_if(queue, [&](const Receiving& part) { return part.exchange == &exchange; });
+  }
+
+  // Moves what can be moved, of all exchanges: the other side may be at an earlier one.
+  Status pump() {
+    progressed_ = false;
+    for (int peer = 0; peer < size(); ++peer) {
+      if (!is_near(peer)) continue;
+      if (send_to(peer)) progressed_ = true;
+      const Result<bool> received = receive_from(peer);
+      if (!received.ok()) return received.status();
+      if (*received) progressed_ = true;
+    }
+    return {};
+  }
+
+  bool send_to(int peer) {
+    const Memory& memory = peers_[at(peer)].memory;
+    Ring& ring = memory.from(rank());
+    bool moved = false;
+    for (auto& queue = outgoing_[at(peer)]; !queue.empty();) {
+      Sending& part = queue.front();
+      const std::uint64_t written = ring.written.load(std::memory_order_relaxed);
+      const std::size_t room = kRingBytes - (written - ring.read.load(std::memory_order_acquire));
+      std::size_t moving = 0;
+      if (!part.begun) {
+        if (room < sizeof part.header) break;
+        put(ring, written, std::as_bytes(std::span(&part.header, 1)));
+        moving = sizeof part.header;
+        part.begun = true;
+      }
+      const std::size_t piece = std::min({part.bytes.size(), room - moving, kPieceBytes});
+      put(ring, written + moving, part.bytes.first(piece));
+      part.bytes = part.bytes.subspan(piece);
+      moving += piece;
+      if (moving == 0) break;
+      ring.written.store(written + moving, std::memory_order_release);
+      memory.wake();
+      moved = true;
+      if (!part.bytes.empty()) continue;
+      --part.exchange->left;
+      queue.pop_front();
+    }
+    return moved;
+  }
+
+  Result<bool> receive_from(int peer) {
+    Ring& ring = own_.from(peer);
+    bool moved = false;
+    for (auto& queue = incoming_[at(peer)]; !queue.empty();) {
+      Receiving& part = queue.front();
+      const std::uint64_t read = ring.read.load(std::memory_order_relaxed);
+      const std::size_t there = ring.written.load(std::memory_order_acquire) - read;
+      if (there > kRingBytes)
+        return runtime::internal_error("rank " + std::to_string(peer) + "'s memory is damaged");
+      std::size_t moving = 0;
+      if (!part.begun) {
+        PartHeader header;
+        if (there < sizeof header) break;
+        get(ring, read, std::as_writable_bytes(std::span(&header, 1)));
+        if (header.operation != part.header.operation || header.bytes != part.header.bytes)
+          return runtime::internal_error("rank " + std::to_string(peer) + " sent " +
+                                         std::to_string(header.bytes) + " bytes where " +
+                                         std::to_string(part.header.bytes) +
+                                         " were expected: the ranks do not make the same calls");
+        moving = sizeof header;
+        part.begun = true;
+      }
+      const std::size_t piece = std::min({part.bytes.size(), there - moving, kPieceBytes});
+      get(ring, read + moving, part.bytes.first(piece));
+      part.bytes = part.bytes.subspan(piece);
+      moving += piece;
+      if (moving == 0) break;
+      ring.read.store(read + moving, std::memory_order_release);
+      peers_[at(peer)].memory.wake();
+      moved = true;
+      if (!part.bytes.empty()) continue;
+      --part.exchange->left;
+      queue.pop_front();
+    }
+    return moved;
+  }
+
+  static void put(Ring& ring, std::uint64_t position, std::span<const std::byte> bytes) {
+    const std::size_t first = position % kRingBytes;
+    const std::size_t whole = std::min(bytes.size(), kRingBytes - first);
+    if (whole > 0) std::memcpy(ring.bytes.data() + first, bytes.data(), whole);
+    if (whole < bytes.size())
+      std::memcpy(ring.bytes.data(), bytes.data() + whole, bytes.size() - whole);
+  }
+
+  static void get(const Ring& ring, std::uint64_t position, std::span<std::byte> bytes) {
+    const std::size_t first = position % kRingBytes;
+    const std::size_t whole = std::min(bytes.size(), kRingBytes - first);
+    if (whole > 0) std::memcpy(bytes.data(), ring.bytes.data() + first, whole);
+    if (whole < bytes.size())
+      std::memcpy(bytes.data() + whole, ring.bytes.data(), bytes.size() - whole);
+  }
+
+  Status late() const {
+    int peer = 0;
+    while (outgoing_[at(peer)].empty() && incoming_[at(peer)].empty()) ++peer;
+    return runtime::deadline_exceeded("rank " + std::to_string(peer) + " is late");
+  }
+
+  // Until something was done for this rank after `seen`, or it is time to look around.
+  Status sleep(std::uint32_t seen) {
+    Mailbox& box = own_.mailbox();
+    box.sleeping.store(1);
+    timespec time{};
+    time.tv_nsec = std::chrono::nanoseconds(kLookAround).count();
+    futex(box.events, FUTEX_WAIT, seen, &time);
+    box.sleeping.store(0);
+    for (int peer = 0; peer < size(); ++peer) {
+      const bool waits = !outgoing_[at(peer)].empty() || !incoming_[at(peer)].empty();
+      if (!is_near(peer) || !waits || !is_gone(peers_[at(peer)])) continue;
+      // What it sent before may have come meanwhile.
+      if (const Status moved = pump(); !moved.ok()) return moved;
+      if (!progressed_)
+        return runtime::unavailable("rank " + std::to_string(peer) + " has left the group");
+    }
+    return {};
+  }
+
+  static bool is_gone(const Peer& peer) {
+    if (peer.memory.mailbox().closed.load() != 0) return true;
+    pollfd dead{.fd = peer.process.get(), .events = POLLIN, .revents = 0};
+    return ::poll(&dead, 1, 0) == 1;
+  }
+
+  const std::unique_ptr<Links> links_;
+  const Memory own_;
+  std::vector<Peer> peers_;
+  const std::chrono::milliseconds deadline_;
+  std::vector<std::deque<Sending>> outgoing_;    // by peer
+  std::vector<std::deque<Receiving>> incoming_;  // by peer
+  bool progressed_ = false;                      // in the last pump()
+  mutable std::mutex mutex_;
+  std::optional<Status> ended_;
+};
+
+Status SharedExchange::wait() {
+  waited_ = true;
+  Status result = left > 0 ? links_.finish(*this) : Status();
+  if (!others) return result;
+  const Status beneath = std::exchange(others, nullptr)->wait();
+  if (result.ok() && !beneath.ok()) links_.abort(beneath);
+  return result.ok() ? beneath : result;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Links>> share_memory(std::unique_ptr<Links> links,
+                                            std::chrono::milliseconds deadline) {
+  const int ranks = links->size();
+  if (ranks == 1) return links;
+  Told mine = this_process();
+  const FileDescriptor fd(::memfd_create("starling ranks", MFD_CLOEXEC));
+  const std::size_t bytes = mailbox_bytes(ranks);
+  Memory own;
+  if (fd && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0) own = map(fd.get(), bytes);
+  if (own) {
+    mine.fd = fd.get();
+    std::random_device random;
+    mine.nonce = own.mailbox().nonce = (std::uint64_t{random()} << 32) | random();
+  }
+  const auto told =
+      tell_all(*links, std::vector<Told>(static_cast<std::size_t>(ranks), mine), kTelling);
+  if (!told.ok()) return told.status();
+  std::vector<Peer> peers;
+  std::vector<std::uint8_t> reached;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Told& other = (*told)[static_cast<std::size_t>(rank)];
+    peers.push_back(rank == links->rank() ? Peer() : reach(other, mine, ranks));
+    reached.push_back(peers.back().memory ? 1 : 0);
+  }
+  const auto mutual = tell_all(*links, reached, kTelling + 1);
+  if (!mutual.ok()) return mutual.status();
+  for (std::size_t rank = 0; rank < peers.size(); ++rank)
+    if ((*mutual)[rank] == 0) peers[rank] = Peer();
+  if (std::ranges::none_of(peers, [](const Peer& peer) { return bool{peer.memory}; })) return links;
+  std::unique_ptr<Links> shared = std::make_unique<SharedMemoryLinks>(
+      std::move(links), std::move(own), std::move(peers), deadline);
+  return shared;
+}
+
+}  // namespace rl

@@ -1,0 +1,21 @@
+// Links between ranks of one machine by memory that they share.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "rl/comm/links.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Links whose parts for ranks of this machine go through shared memory (two copies, where a socket
+/// on loopback takes four and a system call for each piece), and all others through `links`. All
+/// ranks call it; they tell one another of their memory through `links`. Whom memory can't be
+/// shared with (another machine, container or user) is linked as before. An exchange without
+/// progress for `deadline` fails. The memory has no name, and goes with the processes. Errors:
+/// those of Exchange::wait.
+runtime::Result<std::unique_ptr<Links>> share_memory(std::unique_ptr<Links> links,
+                                                     std::chrono::milliseconds deadline);
+
+}  // namespace rl
