@@ -40,11 +40,9 @@ Result<TrainingRanks> join_group(runtime::Runtime& runtime, const WorkerSpec& sp
   const Result<std::string> host = node_host(runtime);
   if (!host.ok()) return host.status();
   const auto join = [&](int rank, int size, const std::string& group) {
-    return make_gloo_communicator(make_runtime_rendezvous(runtime), {.rank = rank,
-                                                                     .size = size,
-                                                                     .group = group,
-                                                                     .host = *host,
-                                                                     .exchange_deadline = kWatched});
+    return make_gloo_communicator(
+        make_runtime_rendezvous(runtime),
+        {.rank = rank, .size = size, .group = group, .host = *host, .exchange_deadline = kWatched});
   };
   auto all = join(spec.rank, spec.size, spec.group);
   if (!all.ok()) return all.status();

@@ -57,8 +57,7 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
   }
   Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.tensor);
   if (!ranks.ok()) return ranks.status();
-  Result<std::unique_ptr<PolicyWorker>> worker =
-      PolicyWorker::create(*options, std::move(*ranks));
+  Result<std::unique_ptr<PolicyWorker>> worker = PolicyWorker::create(*options, std::move(*ranks));
   if (!worker.ok()) return worker.status();
   return std::make_unique<PolicyActor>(runtime, std::move(*worker));
 }
@@ -193,8 +192,7 @@ Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runti
   options->threads = spec.threads;
   Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.tensor);
   if (!ranks.ok()) return ranks.status();
-  Result<std::unique_ptr<CriticWorker>> worker =
-      CriticWorker::create(*options, std::move(*ranks));
+  Result<std::unique_ptr<CriticWorker>> worker = CriticWorker::create(*options, std::move(*ranks));
   if (!worker.ok()) return worker.status();
   return std::make_unique<CriticActor>(runtime, std::move(*worker));
 }

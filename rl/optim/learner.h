@@ -46,7 +46,7 @@ struct LearnerOptions {
                                       // another device than the CPU at most kMoments
   bool reshard_after_forward = true;  // at ZeroLevel::kWeights; see UnitWeightsOptions
   std::int64_t tensor = 1;  // ranks that share each pass: who makes TrainingRanks reads it
-  OffloadOptions offload;             // of a model on a device
+  OffloadOptions offload;   // of a model on a device
 };
 
 /// What a rank's Learner needs of a model that is loaded for it, as TransformerOptions::part: its

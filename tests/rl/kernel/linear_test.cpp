@@ -17,7 +17,7 @@ struct LayerSize {
 
 // Whole vectors, tails of every kind, sizes below one vector, and outputs that no tile divides.
 const std::vector<LayerSize> kLayerSizes = {{1, 1},   {3, 5},    {12, 48},   {16, 24},
-                                        {48, 96}, {100, 31}, {576, 192}, {577, 50}};
+                                            {48, 96}, {100, 31}, {576, 192}, {577, 50}};
 
 TEST(Linear, EqualsTheSumInDoublePrecision) {
   for_each_isa([] {

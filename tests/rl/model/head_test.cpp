@@ -206,8 +206,7 @@ TEST(Heads, AClassifierIsSavedAndLoadedAsHuggingFaceDoes) {
       load_with_head(with_task(config_of(folder), ModelTask::kTokenClassification, 3), folder);
   ASSERT_NE(model, nullptr);
   ASSERT_TRUE(
-      save_model_folder(model->config(), model->parameters(), temporary.path() / "critic")
-          .ok());
+      save_model_folder(model->config(), model->parameters(), temporary.path() / "critic").ok());
   const json config = testing::read_json(temporary.path() / "critic" / "config.json");
   EXPECT_EQ(config["architectures"], json({"GPT2ForTokenClassification"}));
   EXPECT_EQ(config["id2label"].size(), 3u);
@@ -226,8 +225,7 @@ TEST(Heads, AValueHeadIsAskedForAgainWhenItsModelIsLoaded) {
   const ModelConfig plain = config_of(folder);
   auto model = load_with_head(*with_head(plain, value_head()), folder);
   ASSERT_NE(model, nullptr);
-  ASSERT_TRUE(
-      save_model_folder(model->config(), model->parameters(), temporary.path()).ok());
+  ASSERT_TRUE(save_model_folder(model->config(), model->parameters(), temporary.path()).ok());
   EXPECT_EQ(testing::read_json(temporary.path() / "config.json")["architectures"],
             json({"Qwen2ForCausalLM"}));
 

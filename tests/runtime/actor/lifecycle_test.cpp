@@ -324,7 +324,7 @@ TEST_F(LifecycleTest, AnActorOfALostNodeIsRestartedOnAnother) {
   gate.open();
   Status said = rt_->get(lost, 30s);
   EXPECT_TRUE(said.ok()) << said.to_string();
-  EXPECT_EQ(actor.node(), rt_->cluster().node_id());
+  EXPECT_TRUE(eventually([&] { return actor.node() == rt_->cluster().node_id(); }));
 }
 
 TEST_F(LifecycleTest, LinesCarryTheActorsPrefix) {

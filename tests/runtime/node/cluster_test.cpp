@@ -403,9 +403,12 @@ TEST_F(Cluster, APrivateClusterDiesWithItsParentAndIsNotFound) {
 TEST_F(Cluster, AProgramThatIsNumberOneOfItsPidNamespaceHasAPrivateCluster) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make a PID namespace";
   const std::string own = program() + " start --head --private --port 0; true";
-  BackgroundCommand parent(
-      {"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", own});
-  EXPECT_NE(parent.wait_for_output("127.0.0.1:").find("127.0.0.1:"), std::string::npos);
+  {
+    BackgroundCommand parent(
+        {"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", own});
+    EXPECT_NE(parent.wait_for_output("127.0.0.1:").find("127.0.0.1:"), std::string::npos);
+  }
+  EXPECT_TRUE(eventually([] { return running_sessions().empty(); }));  // with its namespace
 }
 
 TEST_F(Cluster, NodesEndWithTheirHead) {

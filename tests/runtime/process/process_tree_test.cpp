@@ -27,8 +27,8 @@ int in_copy(const std::function<int()>& body) {
 struct Started {
   Started() {
     process =
-        spawned(shell("setsid sh -c 'sleep 300 & echo ready; wait' & wait; echo waited; "
-                      "sleep 300",
+        spawned(shell("setsid sh -c 'sleep 300 & echo ready; wait' & wait; sleep 300 & "
+                      "echo waited; wait",
                       output));
     EXPECT_EQ(read_line(output), "ready");
   }
