@@ -354,7 +354,7 @@ class LayerPass {
     forward::AttentionShape shape = attention_shape(config_, index);
     shape.heads = heads_.own;
     shape.kv_heads = heads_.own_keys;
-    at::Tensor y = shape.heads == 0 ? q : attend_(index, shape, q, k, v);
+    at::Tensor y = attend_(index, shape, q, k, v);
     std::int64_t width = config_.head_dim;
     if (config_.latent && config_.latent->value_dim < config_.head_dim) {
       width = config_.latent->value_dim;

@@ -34,11 +34,14 @@ std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& grads) {
   return dense;
 }
 
+at::Tensor whole_input(const PassContext& pass, const at::Tensor& x, const Spread& spread) {
+  return spread.in ? pass.team->all_columns(x, *spread.in, "inputs") : x;
+}
+
 std::vector<at::Tensor> linear_outputs(const PassContext& pass, const at::Tensor& x,
                                        std::span<const Linear> layers, const Spread& spread) {
   if (!is_shared(layers)) return forward::linear(pass, x, values(layers));
-  const at::Tensor whole = spread.in ? pass.team->all_columns(x, *spread.in, "inputs") : x;
-  std::vector<at::Tensor> y = forward::linear(pass, whole, values(layers));
+  std::vector<at::Tensor> y = forward::linear(pass, whole_input(pass, x, spread), values(layers));
   if (spread.own_outputs) return y;
   return pass.team->all_columns(y, cuts_of(layers), "outputs");
 }

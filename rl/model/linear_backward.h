@@ -23,6 +23,9 @@ inline at::Tensor rows_of(const at::Tensor& t, const Block& block) {
 /// As they are, or dense.
 std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& grads);
 
+/// x with all columns, of which a team's ranks may have their own alone.
+at::Tensor whole_input(const PassContext& pass, const at::Tensor& x, const Spread& spread);
+
 /// What layers give for x, as `spread` says.
 std::vector<at::Tensor> linear_outputs(const PassContext& pass, const at::Tensor& x,
                                        std::span<const Linear> layers, const Spread& spread);

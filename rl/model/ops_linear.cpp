@@ -209,7 +209,7 @@ std::vector<at::Tensor> linear(const PassContext& pass, const at::Tensor& x,
        layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
         const LinearBackward back(pass, layers, grads, spread);
         const at::Tensor dx = back.input_gradient();
-        back.add_weight_gradients(spread.in ? pass.team->all_columns(x, *spread.in, "inputs") : x);
+        back.add_weight_gradients(whole_input(pass, x, spread));
         return std::vector<at::Tensor>{dx};
       });
   return y;
@@ -371,8 +371,7 @@ at::Tensor activate_linear(const PassContext& pass, forward::Activation activati
                                         back.rows(block), rows_of(d_gate, block),
                                         rows_if(d_up, block), rows_of(product, block));
                });
-    back.add_weight_gradients(spread.in ? pass.team->all_columns(product, *spread.in, "inputs")
-                                        : product);
+    back.add_weight_gradients(whole_input(pass, product, spread));
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
   };
   if (up.defined())

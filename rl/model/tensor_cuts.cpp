@@ -7,7 +7,7 @@
 namespace rl {
 
 TensorCuts::TensorCuts(const ModelConfig& config, const ModelPlan& plan, int ranks)
-    : team_(ranks), heads_(config.kv_heads, 1, ranks), vocabulary_(config.vocab_size, 1, ranks) {
+    : team_(ranks), vocabulary_(config.vocab_size, 1, ranks) {
   if (plan.embedding != kNoParameter) add_rows(plan.embedding, 0, vocabulary_);
   if (plan.lm_head) add(plan.lm_head, vocabulary_);
   for (const LinearPlan* layer : {&plan.project_in, &plan.project_out}) add(*layer);

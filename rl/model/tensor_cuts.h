@@ -25,14 +25,10 @@ class TensorCuts {
  public:
   TensorCuts(const ModelConfig& config, const ModelPlan& plan, int ranks);
 
-  int ranks() const { return heads_.ranks(); }
-
   /// Of the layer's rows; nullopt: every rank has all of them.
   std::optional<ColumnCut> of(const LinearPlan& layer) const;
   /// Of the vocabulary, in the embedding.
   const ColumnCut& vocabulary() const { return vocabulary_; }
-  /// Of key heads.
-  const ColumnCut& heads() const { return heads_; }
 
   /// What a rank computes with, of an arena with these places.
   RangeSet used(std::span<const ParameterSpec> specs, int rank) const;
@@ -53,7 +49,6 @@ class TensorCuts {
   RangeSet ranges(std::span<const ParameterSpec> specs, int rank, bool with_whole) const;
 
   int team_ = 1;
-  ColumnCut heads_;
   ColumnCut vocabulary_;
   std::vector<Rows> rows_;
   std::map<std::pair<ParameterIndex, std::int64_t>, std::size_t> index_;  // into rows_

@@ -23,7 +23,7 @@ bool is_idle(const PackedBatch& packed, const OutputOptions& wanted) {
 Status Passes::learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
                      const Loss& loss, Metrics& metrics, int turn) const {
   const SharedPass shared(model_, turn);
-  return run(micro_batches, input, turn,
+  return run(micro_batches, input, shared,
              [&](const Outputs& outputs, const MicroBatch& rows, const PackedBatch& packed) {
                return shared.backward(
                    outputs, [&](const Outputs& own) { return loss(own, rows, packed, metrics); });
@@ -37,7 +37,7 @@ Status Passes::score(std::span<const MicroBatch> micro_batches, const PassInput&
   for (int turn = 0; turn < turns; ++turn) {
     const SharedPass shared(model_, turn);
     const Status scored = run(
-        micro_batches, input, turn,
+        micro_batches, input, shared,
         [&](const Outputs& outputs, const MicroBatch& rows, const PackedBatch& packed) -> Status {
           return shared.is_own() ? take(outputs, rows, packed) : Status();
         });
@@ -46,11 +46,10 @@ Status Passes::score(std::span<const MicroBatch> micro_batches, const PassInput&
   return {};
 }
 
-Status Passes::run(std::span<const MicroBatch> micro_batches, const PassInput& input, int turn,
-                   const Take& take) const {
+Status Passes::run(std::span<const MicroBatch> micro_batches, const PassInput& input,
+                   const SharedPass& shared, const Take& take) const {
   if (model_.team() != nullptr && input.wanted.states)
     return runtime::invalid_argument("states of a shared pass: its output layer is on all ranks");
-  const SharedPass shared(model_, turn);
   for (const MicroBatch& rows : micro_batches) {
     const Result<PackedBatch> packed = shared.packed([&] {
       const bool is_mine = shared.is_own() && !rows.idle();

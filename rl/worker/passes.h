@@ -16,6 +16,8 @@
 
 namespace rl {
 
+class SharedPass;
+
 /// What the passes of a role read, and what each is asked for.
 struct PassInput {
   std::function<PackedBatch(const MicroBatch& rows)> pack;
@@ -51,8 +53,8 @@ class Passes {
                         const Take& take) const;
 
  private:
-  runtime::Status run(std::span<const MicroBatch> micro_batches, const PassInput& input, int turn,
-                      const Take& take) const;
+  runtime::Status run(std::span<const MicroBatch> micro_batches, const PassInput& input,
+                      const SharedPass& shared, const Take& take) const;
 
   const Transformer& model_;
   PassOptions options_;

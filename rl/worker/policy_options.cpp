@@ -29,10 +29,6 @@ constexpr std::int64_t kFireTopK = 16;
 
 bool is_cpu(const std::string& device) { return device.empty() || device.starts_with("cpu"); }
 
-std::string optim_section(const std::string& role) {
-  return (role.empty() ? "" : role + ".") + "optim.";
-}
-
 SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
   return {.samples = read.get_int(prefix + "n"),
           .temperature = static_cast<float>(read.get_float(prefix + "temperature")),
@@ -46,6 +42,10 @@ SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
 }
 
 }  // namespace
+
+std::string optim_section(const std::string& role) {
+  return (role.empty() ? "" : role + ".") + "optim.";
+}
 
 Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role) {
   ConfigReader read(config);

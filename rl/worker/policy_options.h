@@ -137,6 +137,9 @@ inline constexpr const char* kStageRole =
 inline constexpr const char* kRolloutRole = "actor_rollout_ref.rollout";
 inline constexpr const char* kReferenceRole = "actor_rollout_ref.ref";
 
+/// "critic.optim."; of a stage "optim.".
+std::string optim_section(const std::string& role);
+
 /// `<role>.optim` and `<role>.grad_clip`; of a stage `optim` and `optim.clip_grad`.
 /// kInvalidArgument: a value out of range, by key.
 runtime::Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role);

@@ -2,6 +2,7 @@
 
 #include "rl/model/tensor_cuts.h"
 #include "rl/worker/policy_options.h"
+#include "rl/worker/zero_level.h"
 
 namespace rl {
 
@@ -41,16 +42,14 @@ Result<std::int64_t> tensor_ranks_from_config(const Config& config, const std::s
   const Result<std::int64_t> ranks = config.get_int(key);
   if (!ranks.ok() || *ranks == 1) return ranks;
   if (*ranks < 1) return config.out_of_range(key, "at least 1");
-  const std::string optimizer =
-      (role == kStageRole ? "optim." : role + ".optim.") + std::string("optimizer");
+  const std::string optimizer = optim_section(role) + "optimizer";
   if (config.find_string(optimizer).value_or(std::nullopt) == "Muon")
     return config.out_of_range(key, "1 with " + optimizer + "=Muon, which works on whole matrices");
   if (role != kCriticRole && config.find_int(adapter_key(role)).value_or(std::nullopt) > 0)
     return config.out_of_range(key, "1 with " + adapter_key(role) + " above 0");
-  const std::string device =
-      config.find_string("trainer.device").value_or(std::nullopt).value_or("cpu");
-  if (!device.empty() && !device.starts_with("cpu") && device != "npu")
-    return config.out_of_range(key, "1 with trainer.device=" + device);
+  const Result<std::optional<std::string>> device = training_device(config);
+  if (!device.ok()) return device.status();
+  if (*device) return config.out_of_range(key, "1 with trainer.device=" + **device);
   return ranks;
 }
 

@@ -20,6 +20,14 @@ bool is_zero_level_auto(const Config& config, const std::string& role) {
   return value == nullptr || !value->is_number();
 }
 
+Result<std::optional<std::string>> training_device(const Config& config) {
+  Result<std::optional<std::string>> device = config.find_string("trainer.device");
+  if (!device.ok() || !*device) return device;
+  const std::string& name = **device;
+  if (name.empty() || name.starts_with("cpu") || name == "npu") device->reset();
+  return device;
+}
+
 Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string& role,
                                          OptimizerKind optimizer) {
   if (is_zero_level_auto(config, role)) return ZeroLevel::kNone;
@@ -29,16 +37,14 @@ Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string
   const auto level = static_cast<ZeroLevel>(*number);
   if (level == ZeroLevel::kNone) return level;
   if (optimizer == OptimizerKind::kMuon) {
-    const std::string optim = role == kStageRole ? "optim." : role + ".optim.";
-    return config.out_of_range(key,
-                               "0 with " + optim + "optimizer=Muon, which works on whole matrices");
-  }
-  const Result<std::optional<std::string>> device = config.find_string("trainer.device");
-  if (!device.ok()) return device.status();
-  const std::string name = device->value_or("cpu");
-  if (level > ZeroLevel::kMoments && !name.empty() && !name.starts_with("cpu") && name != "npu") {
     return config.out_of_range(
-        key, "0 or 1 with trainer.device=" + name + ": there gradients and weights are whole");
+        key, "0 with " + optim_section(role) + "optimizer=Muon, which works on whole matrices");
+  }
+  const Result<std::optional<std::string>> device = training_device(config);
+  if (!device.ok()) return device.status();
+  if (level > ZeroLevel::kMoments && *device) {
+    return config.out_of_range(
+        key, "0 or 1 with trainer.device=" + **device + ": there gradients and weights are whole");
   }
   return level;
 }

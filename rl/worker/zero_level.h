@@ -1,6 +1,7 @@
 // What a role's zero_level says.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "rl/config/config.h"
@@ -15,6 +16,9 @@ std::string sharding_section(const std::string& role);
 
 /// The key: "critic.fsdp.zero_level".
 std::string zero_level_key(const std::string& role);
+
+/// trainer.device, where that is another than the CPU.
+runtime::Result<std::optional<std::string>> training_device(const Config& config);
 
 /// Whether it is left to the memory plan; see choose_zero_levels().
 bool is_zero_level_auto(const Config& config, const std::string& role);
