@@ -37,11 +37,18 @@ std::string take_whole(std::string_view& text, bool& has_groups) {
   return whole;
 }
 
+/// Without "$", "\\(" and signs of currencies before it.
 std::string_view without_delimiters(std::string_view text) {
-  text = trim(text);
-  while (text.starts_with('$') || text.starts_with("\\("))
-    text.remove_prefix(text.starts_with('$') ? 1 : 2);
-  return trim(text);
+  for (bool found = true; found;) {
+    found = false;
+    text = trim(text);
+    for (const std::string_view sign : {"$", "\\$", "\\(", "\u20ac", "\u00a3", "\u00a5"}) {
+      if (!text.starts_with(sign)) continue;
+      text.remove_prefix(sign.size());
+      found = true;
+    }
+  }
+  return text;
 }
 
 /// Blanks of LaTeX and Unicode as plain ones.
@@ -92,17 +99,44 @@ std::optional<std::string> with_decimal_points_in_list(std::string_view text) {
   return out == text ? std::nullopt : std::optional(out);
 }
 
+std::optional<std::string> with_decimal_points_in_formula(std::string_view text) {
+  std::string out;
+  int depth = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const bool is_set = at > 0 && text[at - 1] == '\\' && (c == '{' || c == '}');
+    if (c == '(' || c == '[' || (is_set && c == '{')) ++depth;
+    if (c == ')' || c == ']' || (is_set && c == '}')) --depth;
+    const auto comma = decimal_comma_at(text, at, true);
+    if (c == ',' && !comma) return std::nullopt;
+    if (comma) {
+      // "1,2,3" and "1.5,2" are lists.
+      std::size_t begin = at;
+      while (begin > 0 && is_digit(text[begin - 1])) --begin;
+      const bool follows = begin > 0 && (text[begin - 1] == ',' || text[begin - 1] == '.');
+      if (depth != 0 || follows) return std::nullopt;
+    }
+    out += comma ? '.' : c;
+    at += comma.value_or(1);
+  }
+  return out == text ? std::nullopt : std::optional(out);
+}
+
 std::optional<std::string> with_decimal_point(std::string_view text, Commas commas) {
   const std::string stated(without_delimiters(with_plain_blanks(with_plain_minus(text))));
   const std::string value = named_value(stated).value_or(stated);
   text = without_delimiters(value);
   std::string number;
-  if (text.starts_with('-')) {
-    number = "-";
+  if (text.starts_with('-') || text.starts_with('+')) {
+    if (text.starts_with('-')) number = "-";
     text.remove_prefix(1);
   }
   bool has_groups = false;
   const std::string whole = take_whole(text, has_groups);
+  constexpr std::size_t kTwoGroups = 7;  // digits: "1.234.567" has no comma, and is no decimal
+  if (has_groups && whole.size() >= kTwoGroups && whole.front() != '0' &&
+      text.find_first_of(",;.") == text.npos)
+    return number + whole + std::string(text);
   const bool braced = text.starts_with(kBraced);
   if (whole.empty() || (!braced && !text.starts_with(','))) return std::nullopt;
   text.remove_prefix(braced ? kBraced.size() : 1);

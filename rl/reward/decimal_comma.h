@@ -19,4 +19,8 @@ std::optional<std::string> with_decimal_point(std::string_view text, Commas comm
 /// and of those between members that ";" separates.
 std::optional<std::string> with_decimal_points_in_list(std::string_view text);
 
+/// The same of a formula whose commas may all be decimal points: "y = 0,5x + 1,5". nullopt: one
+/// of them can not, or stands in brackets, where it separates: "(1,5)".
+std::optional<std::string> with_decimal_points_in_formula(std::string_view text);
+
 }  // namespace rl

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/reward/answer_name.h"
 #include "rl/reward/characters.h"
 #include "rl/reward/decimal_comma.h"
 #include "rl/reward/expression.h"
@@ -437,7 +438,9 @@ bool equivalent(std::string_view answer, std::string_view truth) {
   answer = trim(answer);
   truth = trim(truth);
   if (answer.size() > kAnswerBytesMax || truth.size() > kAnswerBytesMax) return answer == truth;
-  if (same_statements(stated_form(answer), stated_form(truth))) return true;
+  const std::string stated = stated_form(answer), stated_truth = stated_form(truth);
+  if (same_statements(stated, stated_truth)) return true;
+  if (name_different_things(stated, stated_truth)) return false;
   // "100,200,300" is a number or a list: what the other side makes of it.
   const Readings left(answer_form(answer)), right(answer_form(truth));
   if (same_as_numbers(left, right) || same_as_lists(left, right)) return true;
@@ -447,7 +450,8 @@ bool equivalent(std::string_view answer, std::string_view truth) {
     return true;
   const auto in_points = [](std::string_view text, Commas commas) {
     auto number = with_decimal_point(text, commas);
-    return number ? number : with_decimal_points_in_list(text);
+    if (!number) number = with_decimal_points_in_list(text);
+    return number || commas == Commas::kPlain ? number : with_decimal_points_in_formula(text);
   };
   const auto point_a = in_points(answer, Commas::kAll), point_b = in_points(truth, Commas::kPlain);
   return (point_a || point_b) &&

@@ -17,17 +17,38 @@ constexpr int kTextDepthMax = 8;  // groups in groups
 using Replacement = std::pair<std::string_view, std::string_view>;
 
 void write_unicode_as_latex(std::string& text) {
-  static constexpr Replacement kSigns[] = {
-      {"\u03c0", "\\pi "},     {"\u03b8", "\\theta "}, {"\u03b1", "\\alpha "},
-      {"\u03b2", "\\beta "},   {"\u221e", "\\infty "}, {"\u221a", "\\sqrt "},
-      {"\u2264", "\\le "},     {"\u2265", "\\ge "},    {"\u2260", "\\ne "},
-      {"\u222a", "\\cup "},    {"\u2208", "\\in "},    {"\u00b1", "\\pm "},
-      {"\u00d7", "\\times "},  {"\u00f7", "\\div "},   {"\u22c5", "\\cdot "},
-      {"\u00b7", "\\cdot "},   {"\u00b2", "^{2}"},     {"\u00b3", "^{3}"},
-      {"\u00b0", "\\degree "}, {"\uff0c", ","},        {"\uff1b", ";"},
-      {"\uff08", "("},         {"\uff09", ")"},        {"\u20ac", ""},
-      {"\u00a3", ""},          {"\u00a5", ""},         {"\u00a0", " "},
-      {"\u2009", " "},         {"\u202f", " "}};
+  static constexpr Replacement kSigns[] = {{"\u03c0", "\\pi "},
+                                           {"\u03b8", "\\theta "},
+                                           {"\u03b1", "\\alpha "},
+                                           {"\u03b2", "\\beta "},
+                                           {"\u221e", "\\infty "},
+                                           {"\u221a", "\\sqrt "},
+                                           {"\u2264", "\\le "},
+                                           {"\u2265", "\\ge "},
+                                           {"\u2260", "\\ne "},
+                                           {"\u222a", "\\cup "},
+                                           {"\u2208", "\\in "},
+                                           {"\u00b1", "\\pm "},
+                                           {"\u00d7", "\\times "},
+                                           {"\u00f7", "\\div "},
+                                           {"\u22c5", "\\cdot "},
+                                           {"\u00b7", "\\cdot "},
+                                           {"\u00b2", "^{2}"},
+                                           {"\u00b3", "^{3}"},
+                                           {"\u00b0", "\\degree "},
+                                           {"\uff0c", ","},
+                                           {"\uff1b", ";"},
+                                           {"\uff08", "("},
+                                           {"\uff09", ")"},
+                                           {"\u20ac", ""},
+                                           {"\u00a3", ""},
+                                           {"\u00a5", ""},
+                                           {"\u00a0", " "},
+                                           {"\u2009", " "},
+                                           {"\u202f", " "},
+                                           {"\u00bd", "\\frac{1}{2}"},
+                                           {"\u00bc", "\\frac{1}{4}"},
+                                           {"\u00be", "\\frac{3}{4}"}};
   text = with_plain_minus(text);
   for (const auto& [sign, latex] : kSigns) replace_all(text, sign, latex);
 }
@@ -67,6 +88,21 @@ void drop_doubled_backslashes(std::string& text) {
   }
 }
 
+/// "90\\circ" has degrees, "f \\circ g" is a composition.
+void drop_bare_circles(std::string& text) {
+  constexpr std::string_view kCircle = "\\circ";
+  for (std::size_t at = text.find(kCircle); at != text.npos; at = text.find(kCircle, at)) {
+    std::size_t next = at + kCircle.size();
+    while (next < text.size() && text[next] == ' ') ++next;
+    const bool composes =
+        next < text.size() && (is_letter(text[next]) || text[next] == '\\' || text[next] == '(');
+    if (composes)
+      at = next;
+    else
+      text.erase(at, kCircle.size());
+  }
+}
+
 void drop_looks(std::string& text) {
   drop_doubled_backslashes(text);
   replace_all(text, "\\left.", "");
@@ -89,8 +125,9 @@ void drop_looks(std::string& text) {
       replace_all(text, std::string(degree) + std::string(scale), "");
   }
   for (const std::string_view sign :
-       {"^\\circ", "^{\\circ}", "^ \\circ", "\\circ", "^\\degree", "\\degree", "\\%", "%"})
+       {"^\\circ", "^{\\circ}", "^ \\circ", "^\\degree", "\\degree", "\\%", "%"})
     replace_all(text, sign, "");
+  drop_bare_circles(text);
   static constexpr Replacement kNames[] = {
       {"\\dfrac", "\\frac"},   {"\\tfrac", "\\frac"},   {"\\cfrac", "\\frac"},
       {"\\dbinom", "\\binom"}, {"\\tbinom", "\\binom"}, {"\\neq", "\\ne"},
@@ -176,6 +213,15 @@ bool is_power_of_unit(std::string_view words, std::string_view letters) {
          end_of_unit_exponent(words, unit.size()) == words.size();
 }
 
+/// "or more", "at least", "and a half": words that make another quantity of the number before them.
+bool goes_on_from_number(std::string_view words) {
+  const std::string_view first = words.substr(0, words.find(' '));
+  for (const std::string_view word : {"or", "and", "at", "to", "but", "not", "plus", "minus"}) {
+    if (first == word) return true;
+  }
+  return false;
+}
+
 class WordResolver {
  public:
   explicit WordResolver(int depth) : depth_(depth) {}
@@ -252,7 +298,7 @@ class WordResolver {
     const std::string_view letters = apart ? "msghLlNJWVAKCF" : "msghLl";
     const bool unit_letter = letters.find(words.front()) != std::string_view::npos;
     if (is_letter_alone) return unit_letter && (group.is_text || group.is_upright);
-    if (group.is_text) return true;
+    if (group.is_text) return !goes_on_from_number(words);
     return group.is_upright && (apart || is_unit_word(words) || words.find('/') != words.npos ||
                                 is_power_of_unit(words, letters));
   }

@@ -278,6 +278,69 @@ TEST(MathAnswer, ThousandsInBracketsAndBlanksAreNumbersToo) {
   }
 }
 
+TEST(MathAnswer, NamesOfDifferentThingsAreDifferentAnswers) {
+  const Pair different[] = {{"y=3", "x=3"},
+                            {"a = 3", "b = 3"},
+                            {"\\theta=30^\\circ", "\\alpha=30^\\circ"},
+                            {"(y,x)=(1,2)", "(x,y)=(1,2)"},
+                            {"(a,b)=(1,2)", "(x,y)=(1,2)"},
+                            {"f(1)=3", "f(2)=3"},
+                            {"g(x)=x", "f(x)=x"},
+                            {"a_1=3", "a_{2}=3"},
+                            {"P(A)=\\frac12", "P(B)=\\frac12"},
+                            {"\\angle A=30^\\circ", "\\angle B = 30"},
+                            {"AB=5", "CD=5"},
+                            {"y=1,5", "x=1.5"}};
+  for (const auto& [a, b] : different) {
+    EXPECT_FALSE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_FALSE(equivalent(b, a)) << b << "   " << a;
+  }
+  const Pair same[] = {{"n=3", "N=3"},
+                       {"x_1=3", "x=3"},
+                       {"y=x^2", "f(x)=x^2"},
+                       {"AB=5", "BA=5"},
+                       {"\\text{Area}=5", "A=5"},
+                       {"f(n)=3", "f(x)=3"},
+                       {"x=3", "3"},
+                       {"P(X>2)=\\frac12", "P(X \\ge 3)=\\frac12"},
+                       {"x=3", "x=3"}};
+  for (const auto& [a, b] : same) EXPECT_TRUE(equivalent(a, b)) << a << "   " << b;
+}
+
+TEST(MathAnswer, CompositionsAreNoProducts) {
+  EXPECT_FALSE(equivalent("f\\circ g", "g\\circ f"));
+  EXPECT_FALSE(equivalent("f \\circ g", "fg"));
+  EXPECT_TRUE(equivalent("f \\circ g", "f\\circ g"));
+  EXPECT_TRUE(equivalent("90\\circ", "90"));
+  EXPECT_TRUE(equivalent("30\\circ, 60\\circ", "30, 60"));
+}
+
+TEST(MathAnswer, WordsThatMakeAnotherQuantityStay) {
+  for (const char* answer :
+       {"5\\text{ or more}", "5\\text{ at least}", "5\\text{ and a half}", "5\\text{ to one}"})
+    EXPECT_FALSE(equivalent(answer, "5")) << answer;
+  EXPECT_TRUE(equivalent("5\\text{ or }6", "5, 6"));
+  EXPECT_TRUE(equivalent("5\\text{ apples}", "5"));
+  EXPECT_TRUE(equivalent("2\u00bd", "2.5"));
+}
+
+TEST(MathAnswer, DecimalCommasStandInFormulasToo) {
+  const Pair same[] = {{"y = 0,5x + 1,5", "y=0.5x+1.5"}, {"x \\ge 0,5", "x\\ge 0.5"},
+                       {"0,5 < x < 1,5", "(0.5,1.5)"},   {"\\pm 0,5", "\\pm 0.5"},
+                       {"\\sqrt{6,25}", "2.5"},          {"2^{0,5}", "\\sqrt{2}"},
+                       {"1,5 and 2,5", "1.5, 2.5"},      {"+0,5", "\\frac12"},
+                       {"\u20ac1.234,56", "1234.56"},    {"\\$3,50", "3.5"},
+                       {"1.234.567", "1234567"}};
+  for (const auto& [answer, truth] : same)
+    EXPECT_TRUE(equivalent(answer, truth)) << answer << "   " << truth;
+  const Pair different[] = {{"(0,5)", "0.5"},        {"\\{0,5\\}", "0.5"},
+                            {"1.2", "1,2"},          {"1.234.567", "1.234"},
+                            {"5,000", "5"},          {"1,2,3", "1.2, 3"},
+                            {"0.123.456", "123456"}, {"\\gcd(2,5)", "\\gcd(2.5)"}};
+  for (const auto& [answer, truth] : different)
+    EXPECT_FALSE(equivalent(answer, truth)) << answer << "   " << truth;
+}
+
 TEST(MathAnswer, FindsTheLastBox) {
   EXPECT_EQ(last_boxed("a \\boxed{1} b \\boxed{\\frac{1}{2}} c"), "\\frac{1}{2}");
   EXPECT_EQ(last_boxed("\\fbox{7}"), "7");
