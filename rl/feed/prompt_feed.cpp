@@ -37,6 +37,16 @@ runtime::Status check_agent(const DataRow& row, bool conversations, bool custom)
       "actor_rollout_ref.rollout.agent.agent_loop_config_path");
 }
 
+// That the model can read what it is to learn; 0: its context is not known.
+runtime::Status check_demonstration(const DataRow& row, std::size_t prompt, std::size_t response,
+                                    std::int64_t context) {
+  const std::size_t tokens = prompt + response;
+  if (context == 0 || tokens <= static_cast<std::size_t>(context)) return {};
+  return runtime::invalid_argument(row.where + ": the prompt and its demonstration have " +
+                                   std::to_string(tokens) + " tokens, the model's context is " +
+                                   std::to_string(context) + ": leave such rows out");
+}
+
 }  // namespace
 
 std::string conversation_context(const DataRow& row, bool whole) {
@@ -121,6 +131,10 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config,
     if (!options.demonstrations) continue;
     const auto response = feed->demonstration_ids(*read);
     if (!response.ok()) return response.status();
+    if (const runtime::Status fits =
+            check_demonstration(*read, ids->size(), response->size(), options.context);
+        !fits.ok())
+      return fits;
     feed->lengths_.add(std::ssize(*ids) + std::ssize(*response));
   }
   feed->lengths_.sort();
@@ -238,6 +252,10 @@ Result<DemonstrationStep> PromptFeed::next_demonstrations() {
       if (!prompt.ok()) return prompt.status();
       const Result<std::vector<std::int32_t>> response = demonstration_ids(*row);
       if (!response.ok()) return response.status();
+      if (const runtime::Status fits =
+              check_demonstration(*row, prompt->size(), response->size(), options_.context);
+          !fits.ok())
+        return fits;
       batch.prompts.append(*prompt);
       batch.responses.append(*response);
     }

@@ -223,6 +223,24 @@ TEST_F(PromptFeedTest, ADemonstrationThatTheModelCannotReadIsFoundAtTheStart) {
       << refused.status().message();
 }
 
+TEST_F(PromptFeedTest, ADemonstrationBeyondTheModelsContextIsFoundAtTheStart) {
+  const fs::path file = folder_ / "demonstrations.jsonl";
+  std::ofstream(file) << R"({"prompt": "ab", "response": "ab"}
+{"prompt": "ab", "response": "abababab"}
+)";
+  const Config of_file = config({"data.dataset_name=null", "data.train_files=" + file.string()});
+  const auto dataset = dataset_options(of_file, Split::kTrain);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().to_string();
+  PromptFeedOptions options{.model = folder_, .context = 8};
+  EXPECT_TRUE(PromptFeed::create(of_file, **dataset, options).ok()) << "its prompts fit";
+  options.demonstrations = true;
+  const auto refused = PromptFeed::create(of_file, **dataset, options);
+  EXPECT_EQ(refused.status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.status().message().find(file.string() + ":2: the prompt and its demonstration"),
+            std::string::npos)
+      << refused.status().message();
+}
+
 TEST_F(PromptFeedTest, AllGoesThroughEveryRowOnce) {
   auto feed = open(config());
   const auto rounds = (*feed)->all();
