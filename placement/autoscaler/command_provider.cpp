@@ -3,12 +3,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "runtime/core/json.h"
 
 namespace placement {
 
@@ -71,6 +75,13 @@ Status check_program(const std::string& program) {
   if (::access(program.c_str(), X_OK) != 0)
     return runtime::invalid_argument("it may not be run; `chmod +x " + program + "` allows that");
   return check_interpreter(program);
+}
+
+bool is_node_id(const Json& id) {
+  if (!id.is_string()) return false;
+  const auto& text = id.get_ref<const std::string&>();
+  return !text.empty() && text.size() <= kIdBytesMax &&
+         std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c); });
 }
 
 Status failure(const CommandOutcome& outcome, const std::string& operation) {
@@ -146,7 +157,12 @@ void CommandProvider::list(Listed done) {
 std::string CommandProvider::removal_by_hand(const std::string& id) const {
   std::vector<std::string> words = options_.command;
   words.push_back("remove");
-  return "STARLING_NODE_ID=" + id + " STARLING_CLUSTER=" + start_.cluster + " " + quoted(words);
+  // Listed by the provider, it may be anything.
+  const bool is_word = std::all_of(id.begin(), id.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
+  return "STARLING_NODE_ID=" + (is_word ? id : quoted({id})) +
+         " STARLING_CLUSTER=" + start_.cluster + " " + quoted(words);
 }
 
 void CommandProvider::abandon() {
@@ -196,15 +212,13 @@ runtime::Result<std::vector<std::string>> parse_node_list(const std::string& out
   const auto malformed = [](const std::string& what) {
     return runtime::invalid_argument("list: " + what + "; expected a JSON array of node ids");
   };
-  Json json = Json::parse(output, nullptr, /*allow_exceptions=*/false);
+  Json json = runtime::parse_json(output);
   if (json.is_object() && json.contains("nodes")) json = Json(json["nodes"]);
   if (!json.is_array()) return malformed("the provider's command has printed something else");
   if (json.size() > kIdsMax) return malformed("more than 10000 nodes");
   std::vector<std::string> ids;
   for (const Json& id : json) {
-    if (!id.is_string() || id.get_ref<const std::string&>().empty() ||
-        id.get_ref<const std::string&>().size() > kIdBytesMax)
-      return malformed("an entry is no id");
+    if (!is_node_id(id)) return malformed("an entry is no id");
     ids.push_back(id.get<std::string>());
   }
   return ids;
