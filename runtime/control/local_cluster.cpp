@@ -175,11 +175,10 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std:
   if (!program.ok()) return program.status();
   remove_dead_local_roots();
   auto child = std::make_unique<Child>();
-  child->root = local_root(::getpid());
-  if (Status status = make_session_root(child->root); !status.ok()) return status;
-  auto lock = FileLock::of_file(child->root / kRootMark);
-  if (!lock.ok()) return lock.status();
-  child->root_lock = *std::move(lock);
+  auto root_made = make_local_root(::getpid());
+  if (!root_made.ok()) return root_made.status();
+  child->root = root_made->path;
+  child->root_lock = std::move(root_made->lock);
   child->argv = {program->string(), "start", "--head", "--private", "--port", "0"};
   child->argv.insert(child->argv.end(), arguments.begin(), arguments.end());
   Status why = child->start();

@@ -31,6 +31,8 @@ constexpr std::uint64_t kEndedNodesBytesMax = 2ull << 30;
 constexpr std::size_t kEndedNodesMax = 200;
 constexpr std::uint64_t kEndedDiskParts = 4;
 constexpr const char* kLocalRoot = "-local-";  // and the program's pid
+// Each time the name was taken, or another program took the new root for left behind.
+constexpr int kLocalRootTries = 100;
 constexpr std::size_t kMarkBytesMax = 4096;
 constexpr int kNodeFolderDepth = 2;  // node.json, logs/node.log
 // The longest socket name in a session: "w-" and 16 digits of a worker's id and ".sock".
@@ -202,6 +204,23 @@ void remove_dead_sessions(const fs::path& root) {
 
 fs::path local_root(std::int32_t program) {
   return session_root().string() + kLocalRoot + std::to_string(program);
+}
+
+Result<LocalRoot> make_local_root(std::int32_t program) {
+  Status why = unavailable(local_root(program).string() + " is taken");
+  for (int i = 0; i < kLocalRootTries; ++i) {
+    fs::path root = local_root(program);
+    if (i > 0) root += "-" + NodeId::random().short_hex();
+    if (!is_missing(root)) continue;
+    const Status made = make_session_root(root);
+    // Not made again: until it is locked, other programs may take it for left behind.
+    auto lock = made.ok() ? FileLock::of_dead(root / kRootMark) : Result<FileLock>(made);
+    if (lock.ok() && lock->is_of(root / kRootMark)) return LocalRoot{root, *std::move(lock)};
+    if (lock.ok()) continue;
+    why = lock.status();
+    if (why.code() != ErrorCode::kNotFound && why.code() != ErrorCode::kUnavailable) return why;
+  }
+  return why;
 }
 
 void remove_dead_local_roots() {

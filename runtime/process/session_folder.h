@@ -60,8 +60,18 @@ void remove_session(const std::filesystem::path& dir);
 /// quarter of what the disk has): those that ended longest ago.
 void remove_dead_sessions(const std::filesystem::path& root = session_root());
 
-/// The root of the cluster that a program has for itself.
+/// The root of the cluster that a program has for itself, if no other has that name.
 std::filesystem::path local_root(std::int32_t program);
+
+/// Such a root; no other program takes it for left behind while the lock is held.
+struct LocalRoot {
+  std::filesystem::path path;
+  FileLock lock;
+};
+
+/// Makes one, at once: under another name where that of local_root() is taken, by a program of the
+/// same pid in another PID namespace. Errors: as make_session_root().
+Result<LocalRoot> make_local_root(std::int32_t program);
 
 /// Removes the roots of programs that were killed before they could: those with a root's mark whose
 /// lock no process holds, and in which no node lives.

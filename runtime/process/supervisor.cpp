@@ -151,6 +151,8 @@ class Supervisor {
     else
       ::kill(-child_, SIGKILL);
     kill_all();
+    // Where no init reaps what is left to it, in a container say, each job would leave an entry.
+    if (is_keeper()) ::waitpid(child_, nullptr, WNOHANG);
     if (code_ == CLD_EXITED) ::_exit(status_);
     const int number = status_ != 0 ? status_ : SIGKILL;
     ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // no core of this process

@@ -1,8 +1,11 @@
 #include "runtime/process/child_process.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <sstream>
 
@@ -185,6 +188,15 @@ TEST(ChildProcess, WhatLeftItsGroupEndsWhereTheProgramIsKilled) {
 std::string to_supervisor(const std::string& signal) { return "kill -" + signal + " $PPID; "; }
 std::string to_keeper(const std::string& signal) {
   return "kill -" + signal + " $(ps -o ppid= -p $PPID); ";
+}
+
+// As where this process is number one of a container, which has no init.
+TEST(ChildProcess, NoEntryOfItsSupervisorsIsLeft) {
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  ShellRun("setsid true & exit 0", milliseconds(-1), milliseconds(0), true);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 TEST(ChildProcess, WhatLeftItsGroupEndsWhereItKillsItsSupervisor) {
