@@ -53,9 +53,9 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
   if (spec.generates_only) {
     options->learner.optimizer = OptimizerKind::kSgd;
     options->learner.offload = {};  // weights that are received go where the model is
-    options->learner.tensor = 1;
+    options->learner.sharing = {};
   }
-  Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.tensor);
+  Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.sharing.ranks);
   if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<PolicyWorker>> worker = PolicyWorker::create(*options, std::move(*ranks));
   if (!worker.ok()) return worker.status();
@@ -190,7 +190,7 @@ Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runti
   if (!options.ok()) return options.status();
   options->model = spec.model;
   options->threads = spec.threads;
-  Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.tensor);
+  Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.sharing.ranks);
   if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<CriticWorker>> worker = CriticWorker::create(*options, std::move(*ranks));
   if (!worker.ok()) return worker.status();

@@ -35,7 +35,7 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
     if (!reference.ok()) return reference.status();
     options.reference = std::move(*reference);
   }
-  Result<TrainingRanks> ranks = join_group(runtime, spec, options.learner.tensor);
+  Result<TrainingRanks> ranks = join_group(runtime, spec, options.learner.sharing.ranks);
   if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<PreferenceWorker>> worker =
       PreferenceWorker::create(options, std::move(*ranks));

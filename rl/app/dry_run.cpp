@@ -354,7 +354,8 @@ Status judge_memory(const Config& config, const TrainerOptions& trainer,
   if (!fit.ok()) return fit.status();
   print_memory(fit->memory, slots, out);
   if (const std::string zero = fit->zero.text(); !zero.empty()) out << "  " << zero << "\n";
-  for (const std::string& line : mesh_lines(config, trainer, slots)) out << "  " << line << "\n";
+  for (const std::string& line : mesh_lines(fit->zero.settled(config), trainer, slots))
+    out << "  " << line << "\n";
   if (const auto warning = cpu_warning(places, nodes)) out << "note: " << *warning << "\n";
   if (const Status enough = check_enough_nodes(places, nodes); !enough.ok()) return enough;
   if (!fit->fits.ok()) return fit->fits;

@@ -77,7 +77,7 @@ bool render_lines(const ChatTemplates& chat_template,
                               {"add_generation_prompt", false}};
     for (const auto& [name, text] : special_tokens) variables[name] = text;
     for (const auto& [name, value] : row.items()) variables[name] = value;
-    const Result<std::string> text = chat_template.render(variables);
+    const Result<std::string> text = chat_template.render_chat(variables);
     if (text.ok()) {
       write_line(out, "text", *text);
     } else {

@@ -8,8 +8,9 @@
 #include "rl/config/key_path.h"
 #include "rl/run/profile_options.h"
 #include "rl/run/stage_memory.h"
+#include "rl/worker/fsdp_size.h"
 #include "rl/worker/preference_objective.h"
-#include "rl/worker/tensor_ranks.h"
+#include "rl/worker/team_keys.h"
 #include "rl/worker/toy_model.h"
 #include "runtime/core/ids.h"
 
@@ -64,6 +65,9 @@ Status judge_stage_memory(StageSetup setup, const DataStage& stage, const SlotOp
   out << ")\n  all: " << bytes_text(role->total() * role->workers) << " over the nodes\n";
   if (const std::string teams = teams_text(setup.config, kStageRole, setup.workers); !teams.empty())
     out << "  " << teams << "\n";
+  if (const std::string groups = fsdp_size_text(setup.config, kStageRole, setup.workers);
+      !groups.empty())
+    out << "  " << groups << "\n";
   if (const auto warning = cpu_warning(slots, nodes)) out << "note: " << *warning << "\n";
   if (const Status enough = check_enough_nodes(slots, nodes); !enough.ok()) return enough;
   std::optional<std::string> tight;

@@ -25,6 +25,9 @@ constexpr UnusedKey kUnusedKeys[] = {
 // Sections end in '.'; the longest match wins.
 constexpr KeyAlias kAliases[] = {
     {"trainer.max_steps", "trainer.total_training_steps"},
+    {"actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size",
+     "actor_rollout_ref.actor.ulysses_sequence_parallel_size"},
+    {"critic.fsdp.ulysses_sequence_parallel_size", "critic.ulysses_sequence_parallel_size"},
     {"num_train_epochs", "trainer.total_epochs"},
     {"trainer.val_generations_to_log_to_wandb", "trainer.log_val_generations"},
     {"data.curriculum.curriculum_class", "data.sampler.class_name"},

@@ -1,4 +1,4 @@
-// ColumnCut: which of a tensor's columns, or of a weight's rows, each rank of a team has.
+// ColumnCut: which of a tensor's columns, or of its rows, each rank of a team has.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,14 @@ class ColumnCut {
   ColumnCut(std::int64_t things, std::int64_t width, int ranks) {
     for (int rank = 0; rank < ranks; ++rank)
       ends_.push_back(deal<std::int64_t>(things, ranks, rank).end * width);
+  }
+
+  /// The ranks' numbers of columns.
+  static ColumnCut of_sizes(const std::vector<std::int64_t>& sizes) {
+    ColumnCut cut;
+    std::int64_t end = 0;
+    for (const std::int64_t size : sizes) cut.ends_.push_back(end += size);
+    return cut;
   }
 
   int ranks() const { return static_cast<int>(ends_.size()); }

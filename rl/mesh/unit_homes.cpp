@@ -10,7 +10,10 @@
 namespace rl {
 
 std::vector<RangeSet> unit_homes(std::span<const RangeSet> units, std::int64_t elements,
-                                 std::int64_t chunk, int ranks) {
+                                 std::int64_t chunk, int ranks, int group) {
+  CHECK(group > 0);
+  CHECK(ranks % group == 0);
+  const auto places = static_cast<std::size_t>(group);
   std::vector<std::vector<ArenaRange>> homes(static_cast<std::size_t>(ranks));
   for (const RangeSet& unit : units) {
     std::vector<ArenaRange> chunks;
@@ -19,15 +22,27 @@ std::vector<RangeSet> unit_homes(std::span<const RangeSet> units, std::int64_t e
         chunks.push_back({first, std::min(first + chunk, elements)});
     }
     for (std::size_t rank = 0; rank < homes.size(); ++rank) {
-      const auto mine = deal(chunks.size(), homes.size(), rank);
-      homes[rank].insert(homes[rank].end(),
-                         chunks.begin() + static_cast<std::ptrdiff_t>(mine.begin),
-                         chunks.begin() + static_cast<std::ptrdiff_t>(mine.end));
+      const auto of_place = deal(chunks.size(), places, rank % places);
+      const auto mine = deal(of_place.size(), homes.size() / places, rank / places);
+      const auto first = chunks.begin() + static_cast<std::ptrdiff_t>(of_place.begin);
+      homes[rank].insert(homes[rank].end(), first + static_cast<std::ptrdiff_t>(mine.begin),
+                         first + static_cast<std::ptrdiff_t>(mine.end));
     }
   }
   std::vector<RangeSet> sets;
   for (std::vector<ArenaRange>& ranges : homes) sets.emplace_back(std::move(ranges));
   return sets;
+}
+
+std::vector<RangeSet> group_homes(std::span<const RangeSet> homes, int group) {
+  CHECK(group > 0);
+  const auto places = static_cast<std::size_t>(group);
+  std::vector<RangeSet> of_place(places);
+  for (std::size_t rank = 0; rank < homes.size(); ++rank)
+    of_place[rank % places] = of_place[rank % places].united(homes[rank]);
+  std::vector<RangeSet> kept;
+  for (std::size_t rank = 0; rank < homes.size(); ++rank) kept.push_back(of_place[rank % places]);
+  return kept;
 }
 
 std::vector<HomeSlices> slices_of(ArenaRange range, std::span<const RangeSet> homes) {

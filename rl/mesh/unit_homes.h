@@ -10,11 +10,17 @@
 
 namespace rl {
 
-/// By rank: of each unit an even share of its chunks, one after the other. A chunk belongs to the
-/// unit that its first element is of, and is never cut, so that what is summed by chunks has the
-/// same bits on any number of ranks. Together the units are the arena.
+/// By rank: of each unit an even share of its chunks. A chunk belongs to the unit that its first
+/// element is of, and is never cut, so that what is summed by chunks has the same bits on any
+/// number of ranks. Together the units are the arena. Of `group` neighbouring ranks each has a
+/// place in their group: a unit's chunks are dealt in order to the places, and those of a place to
+/// the groups.
 std::vector<RangeSet> unit_homes(std::span<const RangeSet> units, std::int64_t elements,
-                                 std::int64_t chunk, int ranks);
+                                 std::int64_t chunk, int ranks, int group);
+
+/// By rank: what it has where each group keeps all homes, so that every element has a copy in each.
+/// It contains the rank's home.
+std::vector<RangeSet> group_homes(std::span<const RangeSet> homes, int group);
 
 /// Neighbouring elements of which each rank keeps one range, by rank; some are empty.
 using HomeSlices = std::vector<ArenaRange>;

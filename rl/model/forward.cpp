@@ -66,9 +66,12 @@ std::vector<at::Tensor> linear_bf16(const PassContext& pass, const at::Tensor& x
 }
 
 // ATen's version of kernel::rope: each half times the cosines, plus the other half times the sines.
-at::Tensor rope_aten(const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
+at::Tensor rope_aten(const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards,
+                     std::int64_t first) {
   const std::int64_t half = rows.rope->half;
-  const auto [cos, sin] = rows.angles(x.device());
+  const auto [all_cos, all_sin] = rows.angles(x.device());
+  const at::Tensor cos = all_cos.narrow(0, first, x.size(0));
+  const at::Tensor sin = all_sin.narrow(0, first, x.size(0));
   const at::Tensor whole = x.view({x.size(0), heads, -1});
   const at::Tensor turning = whole.narrow(2, 0, 2 * half);
   at::Tensor y = (turning * cos).addcmul_(at::roll(turning, half, 2), sin, backwards ? -1 : 1);
@@ -281,9 +284,9 @@ at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b
 }
 
 at::Tensor rope(const PassContext& pass, const Rows& rows, const at::Tensor& x, std::int64_t heads,
-                bool backwards) {
+                bool backwards, std::int64_t first) {
   const profile::Span span("rope");
-  if (!pass.by_kernels(x)) return rope_aten(rows, x, heads, backwards);
+  if (!pass.by_kernels(x)) return rope_aten(rows, x, heads, backwards, first);
   const std::int64_t head_dim = x.size(1) / heads;
   const kernel::RopeShape shape{.heads = heads, .head_dim = head_dim, .half = rows.rope->half};
   std::vector<float> negated;
@@ -296,7 +299,8 @@ at::Tensor rope(const PassContext& pass, const Rows& rows, const at::Tensor& x, 
   }
   at::Tensor y = like(x, x.sizes());
   kernel::rope(pass.pool, shape, x.const_data_ptr<float>(), x.size(0), x.size(1),
-               rows.rope_rows.data(), rows.rope->cos.data(), sin, y.mutable_data_ptr<float>());
+               rows.rope_rows.data() + first, rows.rope->cos.data(), sin,
+               y.mutable_data_ptr<float>());
   return y;
 }
 

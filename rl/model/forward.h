@@ -125,9 +125,9 @@ void softcap_(const PassContext& pass, const at::Tensor& x, float cap);
 at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b);
 
 /// Rotates the first dimensions of each head of x [T, heads * D], as many as there are angles, by
-/// its row's position; `backwards` the other way.
+/// its row's position; `backwards` the other way. x may be some of the rows, from `first` on.
 at::Tensor rope(const PassContext& pass, const Rows& rows, const at::Tensor& x, std::int64_t heads,
-                bool backwards = false);
+                bool backwards = false, std::int64_t first = 0);
 
 struct AttentionShape {
   std::int64_t heads = 0;

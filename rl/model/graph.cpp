@@ -24,8 +24,8 @@
 #include "rl/model/lora.h"
 #include "rl/model/model_plan.h"
 #include "rl/model/ops.h"
+#include "rl/model/pass_team.h"
 #include "rl/model/tensor_cuts.h"
-#include "rl/model/tensor_team.h"
 
 namespace rl {
 
@@ -89,38 +89,31 @@ class Binder {
  public:
   Binder(const ModelConfig& config, const ModelPlan& plan, const Parameters& values,
          GradientArena* gradients, const std::optional<Graph::Adapter>& adapter,
-         const TensorTeam* team)
+         const PassTeam* team)
       : config_(config), plan_(plan), values_(values), gradients_(gradients), adapter_(adapter) {
     if (team == nullptr) return;
     cuts_.emplace(config, plan, team->size());
     rank_ = team->rank();
+    by_rows_ = team->cut() == PassCut::kRows;
   }
 
-  Weight weight(ParameterIndex index, std::int64_t first = 0, std::int64_t rows = -1) const {
-    if (index == kNoParameter) return {};
-    const FamilyParameter& parameter = plan_.parameters[static_cast<std::size_t>(index)];
-    const auto part = [&](const Parameters& arena) {
-      const at::Tensor whole = arena.view(parameter.name);
-      return rows < 0 ? whole : whole.narrow(0, first, rows);
-    };
-    const bool trained = gradients_ != nullptr && !parameter.frozen && rows != 0;
-    return bound(part(values_), trained ? part(gradients_->memory()) : at::Tensor(), gradients_);
-  }
+  Weight weight(ParameterIndex index) const { return weight(index, {}, {}); }
   Linear linear(const LinearPlan& plan) const {
+    const Part all{plan.first, plan.rows};
     const std::optional<ColumnCut> cut = cuts_ && plan ? cuts_->of(plan) : std::nullopt;
-    if (!cut) {
-      return {weight(plan.weight, plan.first, plan.rows), weight(plan.bias, plan.first, plan.rows)};
-    }
-    const std::int64_t first = plan.first + cut->first(rank_), rows = cut->size(rank_);
-    return {weight(plan.weight, first, rows), weight(plan.bias, first, rows),
-            std::make_shared<const ColumnCut>(*cut)};
+    if (!cut) return {weight(plan.weight, all, all), weight(plan.bias, all, all)};
+    const Part own{plan.first + cut->first(rank_), cut->size(rank_)};
+    const Part& read = by_rows_ ? all : own;
+    Linear layer{weight(plan.weight, read, own), weight(plan.bias, read, own)};
+    (by_rows_ ? layer.dealt : layer.cut) = std::make_shared<const ColumnCut>(*cut);
+    return layer;
   }
   // A table of the vocabulary, and how it is cut.
   std::pair<Weight, std::shared_ptr<const ColumnCut>> vocabulary(ParameterIndex table) const {
     if (!cuts_) return {weight(table), nullptr};
     const ColumnCut& cut = cuts_->vocabulary();
-    return {weight(table, cut.first(rank_), cut.size(rank_)),
-            std::make_shared<const ColumnCut>(cut)};
+    const Part own{cut.first(rank_), cut.size(rank_)};
+    return {weight(table, by_rows_ ? Part{} : own, own), std::make_shared<const ColumnCut>(cut)};
   }
   // Of the layers that there are.
   Projection projection(std::initializer_list<LinearPlan> plans) const {
@@ -197,6 +190,26 @@ class Binder {
   }
 
  private:
+  // Rows of a parameter; a negative number of them: all.
+  struct Part {
+    std::int64_t first = 0;
+    std::int64_t rows = -1;
+
+    at::Tensor of(const at::Tensor& whole) const {
+      return rows < 0 ? whole : whole.narrow(0, first, rows);
+    }
+  };
+
+  // The rows that are read, and those whose gradients the rank adds.
+  Weight weight(ParameterIndex index, const Part& read, const Part& added) const {
+    if (index == kNoParameter) return {};
+    const FamilyParameter& parameter = plan_.parameters[static_cast<std::size_t>(index)];
+    const bool trained = gradients_ != nullptr && !parameter.frozen && added.rows != 0;
+    return bound(read.of(values_.view(parameter.name)),
+                 trained ? added.of(gradients_->memory().view(parameter.name)) : at::Tensor(),
+                 gradients_);
+  }
+
   static Weight bound(at::Tensor value, at::Tensor grad, GradientArena* gradients) {
     std::shared_ptr<GradientSum> sum;
     if (grad.defined()) sum = gradients->sum_of(grad);
@@ -210,17 +223,28 @@ class Binder {
   const std::optional<Graph::Adapter>& adapter_;
   std::optional<TensorCuts> cuts_;
   int rank_ = 0;
+  bool by_rows_ = false;
 };
 
 // Layers and what stands beside them.
 class Projector {
  public:
-  /// Adapters' inputs are dropped in a pass that trains, and in none without one.
-  Projector(const PassContext& pass, const std::optional<DropoutPass>& dropout)
-      : pass_(pass), dropout_(dropout) {}
+  /// Adapters' inputs are dropped in a pass that trains, and in none without one. `rows`: of a
+  /// team's that the rank has; null: all.
+  Projector(const PassContext& pass, const std::optional<DropoutPass>& dropout,
+            std::shared_ptr<const ColumnCut> rows)
+      : pass_(pass), dropout_(dropout), rows_(std::move(rows)) {}
+
+  // Whether anybody has a row, of `own` that the rank has.
+  bool any(std::size_t own) const { return rows_ ? rows_->total() > 0 : own > 0; }
+
+  // The same of other rows.
+  Projector with(std::shared_ptr<const ColumnCut> rows) const {
+    return {pass_, dropout_, std::move(rows)};
+  }
 
   std::vector<at::Tensor> operator()(const at::Tensor& x, const Projection& layers) const {
-    std::vector<at::Tensor> y = ops::linear(pass_, x, layers.bases);
+    std::vector<at::Tensor> y = ops::linear(pass_, x, layers.bases, own_rows());
     for (std::size_t i = 0; i < layers.besides.size(); ++i) {
       if (layers.besides[i].exists()) y[i] = ops::add(pass_, y[i], beside(x, layers.besides[i]));
     }
@@ -234,8 +258,8 @@ class Projector {
   std::vector<at::Tensor> normed(const at::Tensor& x, const Norm& norm,
                                  const Projection& layers) const {
     if (!exists(norm)) return (*this)(x, layers);
-    return layers.adapted() ? (*this)(ops::norm(pass_, x, norm), layers)
-                            : ops::norm_linear(pass_, x, norm, layers.bases);
+    return layers.adapted() ? (*this)(ops::norm(pass_, x, norm, own_rows()), layers)
+                            : ops::norm_linear(pass_, x, norm, layers.bases, own_rows());
   }
 
   // The same, of a team the rank's own columns.
@@ -268,19 +292,24 @@ class Projector {
     const std::shared_ptr<const ColumnCut>& cut = mlp.in.bases.front().cut;
     if (mlp.down.adapted())
       return joined(ops::activate(pass_, activation, in[0], up), cut, mlp.down);
-    return ops::activate_linear(pass_, activation, in[0], up, mlp.down.bases.front(), cut);
+    return ops::activate_linear(pass_, activation, in[0], up, mlp.down.bases.front(),
+                                {.in = cut, .rows = rows_});
   }
 
  private:
+  ops::Spread own_rows() const { return {.rows = rows_}; }
+
   at::Tensor beside(const at::Tensor& x, const Beside& layer) const {
     const bool drops = dropout_ && layer.dropout > 0 && layer.a.weight.trained();
     const at::Tensor in =
         drops ? dropped_out(pass_.pool, x, layer.dropout, *dropout_, layer.module) : x;
-    return ops::linear(pass_, ops::linear(pass_, in, layer.a), layer.b) * layer.scale;
+    return ops::linear(pass_, ops::linear(pass_, in, layer.a, own_rows()), layer.b, own_rows()) *
+           layer.scale;
   }
 
   const PassContext pass_;
   const std::optional<DropoutPass> dropout_;
+  const std::shared_ptr<const ColumnCut> rows_;
 };
 
 // The heads whose attention a rank computes: all of them, or of a team the ranks' in turn.
@@ -289,7 +318,7 @@ struct Heads {
   std::int64_t own_keys = 0;
   ColumnCut keys;  // of a team
 
-  Heads(const ModelConfig& config, const TensorTeam* team)
+  Heads(const ModelConfig& config, const PassTeam* team)
       : own(config.heads), own_keys(config.kv_heads) {
     if (team == nullptr) return;
     group_ = config.heads / config.kv_heads;
@@ -308,14 +337,23 @@ struct Heads {
   std::int64_t group_ = 1;  // queries of a key head
 };
 
-// One pass over some rows.
+// Which of the rows of a pass the rank computes, of a team that cuts rows; null: all of them.
+std::shared_ptr<const ColumnCut> own_rows(const PassTeam* team, const forward::Rows& rows) {
+  if (team == nullptr || team->cut() != PassCut::kRows) return nullptr;
+  return ops::rows_of_ranks(rows.count(), team->size());
+}
+
+// One pass over some rows: those of `rows`, or a team's own ones. Attention has all of them, and
+// own heads in a team of either kind.
 class LayerPass {
  public:
-  LayerPass(const ModelConfig& config, const PassContext& pass, const Projector& project,
-            const forward::RowsPtr& rows, const Graph::Attend& attend)
+  LayerPass(const ModelConfig& config, const PassContext& pass,
+            const std::optional<DropoutPass>& dropout, const forward::RowsPtr& rows,
+            const Graph::Attend& attend)
       : config_(config),
         pass_(pass),
-        project_(project),
+        spread_{.rows = own_rows(pass.team, *rows)},
+        project_(pass, dropout, spread_.rows),
         rows_(rows),
         attend_(attend),
         heads_(config, pass.team) {}
@@ -323,8 +361,8 @@ class LayerPass {
   at::Tensor layer(std::int64_t index, const Layer& w, const at::Tensor& x) const {
     if (config_.norm_place == NormPlace::kAfter) {
       const at::Tensor middle =
-          ops::norm(pass_, ops::add(pass_, x, attention(index, w, x)), w.attention_norm_after);
-      return ops::norm(pass_, ops::add(pass_, middle, feed_forward(w, middle)), w.mlp_norm_after);
+          after(ops::add(pass_, x, attention(index, w, x)), w.attention_norm_after);
+      return after(ops::add(pass_, middle, feed_forward(w, middle)), w.mlp_norm_after);
     }
     const at::Tensor middle =
         ops::add(pass_, x, after(attention(index, w, x), w.attention_norm_after));
@@ -333,7 +371,7 @@ class LayerPass {
 
  private:
   at::Tensor after(at::Tensor y, const Norm& norm) const {
-    return exists(norm) ? ops::norm(pass_, y, norm) : y;
+    return exists(norm) ? ops::norm(pass_, y, norm, spread_) : y;
   }
 
   at::Tensor attention(std::int64_t index, const Layer& w, const at::Tensor& x) const {
@@ -343,6 +381,11 @@ class LayerPass {
       std::tie(q, k, v) = latent_heads(w, x);
     } else {
       std::vector<at::Tensor> projected = project_.own(x, w.attention_norm, a.qkv);
+      if (spread_.rows) {
+        for (std::size_t i = 0; i < projected.size(); ++i)
+          projected[i] =
+              ops::columns_of_rows(pass_, projected[i], *spread_.rows, *a.qkv.bases[i].dealt);
+      }
       q = turned(
           of_each_head(std::exchange(projected[0], {}), a.qkv.bases[0], config_.heads, a.q_norm),
           heads_.own);
@@ -362,32 +405,36 @@ class LayerPass {
               .narrow(2, 0, width)
               .reshape({y.size(0), -1});
     }
-    return project_.joined(y, heads_.columns(width), a.o);
+    const auto columns = heads_.columns(width);
+    if (spread_.rows)
+      return project_.one(ops::rows_of_columns(pass_, y, *columns, *spread_.rows), a.o);
+    return project_.joined(y, columns, a.o);
   }
 
   // A norm's weight is every head's: of a team's each rank has the norm of all of them.
   at::Tensor of_each_head(at::Tensor x, const Linear& layer, std::int64_t heads,
                           const Norm& norm) const {
     if (!exists(norm)) return x;
-    if (layer.cut) x = ops::all_columns(pass_, x, *layer.cut);
+    const auto& cut = layer.cut ? layer.cut : layer.dealt;
+    if (cut) x = ops::all_columns(pass_, x, *cut);
     x = ops::norm(pass_, x.view({x.size(0) * heads, -1}), norm).view({x.size(0), -1});
-    return layer.cut ? ops::own_columns(pass_, x, *layer.cut) : x;
+    return cut ? ops::own_columns(pass_, x, *cut) : x;
   }
 
   // Queries or keys with their positions. Where pairs are interleaved the dimensions come out of it
   // sorted: the same for queries and keys, which is all that their products ask for.
-  at::Tensor turned(at::Tensor x, std::int64_t heads) const {
+  at::Tensor turned(at::Tensor x, std::int64_t heads, std::int64_t first_row = 0) const {
     const std::int64_t rotary = config_.rotated();
     if (rotary == 0) return x;
     if (config_.rope_interleaved) {
-      const at::Tensor all = x.view({x.size(0), heads, -1});
+      const at::Tensor all = x.view({x.size(0), heads, x.size(1) / heads});
       const at::Tensor pairs = all.narrow(2, 0, rotary).view({x.size(0), heads, rotary / 2, 2});
       x = at::cat({pairs.transpose(2, 3).reshape({x.size(0), heads, rotary}),
                    all.narrow(2, rotary, all.size(2) - rotary)},
                   2)
-              .view({x.size(0), -1});
+              .view(x.sizes());
     }
-    return ops::rope(pass_, rows_, x, heads);
+    return ops::rope(pass_, rows_, x, heads, first_row);
   }
 
   // Queries, keys and values as of ordinary attention, with the rotary dimensions first and values
@@ -402,37 +449,44 @@ class LayerPass {
     at::Tensor q =
         exists(a.q_up) ? project_.normed(down[0], a.q_down_norm, a.q_up).front() : down[0];
     q = q.view({rows, config_.heads, config_.head_dim});
+    const std::int64_t width = config_.heads * config_.head_dim;
     q = at::cat({q.narrow(2, latent.nope_dim, rotary), q.narrow(2, 0, latent.nope_dim)}, 2)
-            .view({rows, -1});
+            .view({rows, width});
 
     const at::Tensor compressed = down[1].narrow(1, 0, latent.kv_rank).contiguous();
     const at::Tensor kv = project_.normed(compressed, a.kv_down_norm, a.kv_up)
                               .front()
                               .view({rows, config_.heads, latent.nope_dim + latent.value_dim});
+    const std::int64_t first = spread_.rows ? spread_.rows->first(pass_.team->rank()) : 0;
     const at::Tensor positions =
-        turned(down[1].narrow(1, latent.kv_rank, rotary).contiguous(), 1).view({rows, 1, rotary});
+        turned(down[1].narrow(1, latent.kv_rank, rotary).contiguous(), 1, first)
+            .view({rows, 1, rotary});
     const at::Tensor k =
         at::cat({positions.expand({rows, config_.heads, rotary}), kv.narrow(2, 0, latent.nope_dim)},
                 2)
-            .view({rows, -1});
+            .view({rows, width});
     const at::Tensor v = at::constant_pad_nd(kv.narrow(2, latent.nope_dim, latent.value_dim),
                                              {0, config_.head_dim - latent.value_dim})
-                             .reshape({rows, -1});
-    q = turned(q, config_.heads);
+                             .reshape({rows, width});
+    q = turned(q, config_.heads, first);
+    return {own_heads(q), own_heads(k), own_heads(v)};
+  }
+
+  // Of a team the rank's columns of what has all heads.
+  at::Tensor own_heads(const at::Tensor& all) const {
     const auto columns = heads_.columns(config_.head_dim);
-    if (!columns) return {q, k, v};
-    return {ops::own_columns(pass_, q, *columns), ops::own_columns(pass_, k, *columns),
-            ops::own_columns(pass_, v, *columns)};
+    if (!columns) return all;
+    return spread_.rows ? ops::columns_of_rows(pass_, all, *spread_.rows, *columns)
+                        : ops::own_columns(pass_, all, *columns);
   }
 
   at::Tensor feed_forward(const Layer& w, const at::Tensor& x) const {
-    if (w.experts)
-      return experts(*w.experts, exists(w.mlp_norm) ? ops::norm(pass_, x, w.mlp_norm) : x);
+    if (w.experts) return experts(*w.experts, after(x, w.mlp_norm));
     return project_.activated(config_.activation, project_.own(x, w.mlp_norm, w.mlp.in), w.mlp);
   }
 
-  at::Tensor of_expert(const Mlp& mlp, const at::Tensor& x) const {
-    return project_.activated(config_.activation, project_.own(x, {}, mlp.in), mlp);
+  at::Tensor of_expert(const Projector& project, const Mlp& mlp, const at::Tensor& x) const {
+    return project.activated(config_.activation, project.own(x, {}, mlp.in), mlp);
   }
 
   // Which experts each row takes, [T, k].
@@ -442,13 +496,13 @@ class LayerPass {
     if (moe.groups > 1) {
       // A group is as good as its two best.
       const std::int64_t size = moe.experts / moe.groups;
-      const at::Tensor grouped = choice.view({-1, moe.groups, size});
+      const at::Tensor grouped = choice.view({choice.size(0), moe.groups, size});
       const at::Tensor best = std::get<1>(
           at::topk(std::get<0>(at::topk(grouped, 2, 2)).sum(2), moe.groups_per_token, 1));
       const at::Tensor open =
           at::zeros_like(grouped.select(2, 0)).scatter(1, best, 1.0).unsqueeze(2);
       choice = at::where(open == 0, -std::numeric_limits<float>::infinity(), grouped)
-                   .view({-1, moe.experts});
+                   .view({choice.size(0), moe.experts});
     }
     return std::get<1>(at::topk(choice, moe.experts_per_token, 1));
   }
@@ -456,7 +510,7 @@ class LayerPass {
   at::Tensor experts(const Experts& w, const at::Tensor& x) const {
     const MoeConfig& moe = *config_.moe;
     const std::int64_t rows = x.size(0);
-    const at::Tensor logits = ops::linear(pass_, x, w.router);
+    const at::Tensor logits = ops::linear(pass_, x, w.router, spread_);
     // Not ATen's sigmoid: it takes the last few numbers of all rows by another code than the rest,
     // so that a row's bits depend on how many there are.
     const at::Tensor scores = moe.score == MoeConfig::Score::kSigmoid
@@ -484,10 +538,12 @@ class LayerPass {
     std::vector<std::int64_t> next(w.experts.size(),
                                    0);  // where an expert's next row is among all parts
     std::int64_t total = 0;
+    const std::vector<Projector> projectors = of_takers(takers);
     for (std::size_t expert = 0; expert < w.experts.size(); ++expert) {
       next[expert] = total;
-      if (takers[expert].empty()) continue;
-      parts.push_back(of_expert(w.experts[expert], ops::select_rows(x, takers[expert])));
+      if (!projectors[expert].any(takers[expert].size())) continue;
+      parts.push_back(
+          of_expert(projectors[expert], w.experts[expert], ops::select_rows(x, takers[expert])));
       total += static_cast<std::int64_t>(takers[expert].size());
     }
     std::vector<std::int64_t> back;
@@ -495,14 +551,27 @@ class LayerPass {
     for (std::int64_t i = 0; i < rows * moe.experts_per_token; ++i)
       back.push_back(next[static_cast<std::size_t>(expert_of[i])]++);
     const at::Tensor outputs =
-        ops::select_rows(at::cat(parts), back).view({rows, moe.experts_per_token, -1});
+        ops::select_rows(at::cat(parts), back).view({rows, moe.experts_per_token, x.size(1)});
     at::Tensor y = (outputs * shares.unsqueeze(2)).sum(1);
-    return w.shared ? ops::add(pass_, y, of_expert(*w.shared, x)) : y;
+    return w.shared ? ops::add(pass_, y, of_expert(project_, *w.shared, x)) : y;
+  }
+
+  // Of each expert, whose rows lie on the ranks of a team as their choices have it.
+  std::vector<Projector> of_takers(const std::vector<std::vector<std::int64_t>>& takers) const {
+    if (!spread_.rows) return std::vector<Projector>(takers.size(), project_);
+    std::vector<std::int64_t> counts;
+    for (const std::vector<std::int64_t>& rows : takers)
+      counts.push_back(static_cast<std::int64_t>(rows.size()));
+    std::vector<Projector> projectors;
+    for (const ColumnCut& cut : pass_.team->row_cuts(counts, "rows of experts"))
+      projectors.push_back(project_.with(std::make_shared<const ColumnCut>(cut)));
+    return projectors;
   }
 
   const ModelConfig& config_;
   const PassContext& pass_;
-  const Projector& project_;
+  const ops::Spread spread_;
+  const Projector project_;
   const forward::RowsPtr& rows_;
   const Graph::Attend& attend_;
   const Heads heads_;
@@ -524,7 +593,7 @@ struct Graph::Weights {
 };
 
 Graph::Graph(const ModelConfig& config, const Parameters& values, GradientArena* gradients,
-             kernel::ThreadPool& pool, std::optional<Adapter> adapter, const TensorTeam* team)
+             kernel::ThreadPool& pool, std::optional<Adapter> adapter, const PassTeam* team)
     : config_(config), pool_(pool), team_(team) {
   const ModelPlan plan = plan_of(config);
   const Binder bind(config, plan, values, gradients, adapter, team);
@@ -552,22 +621,24 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
                                 const PassOptions& options) const {
   const PassContext pass = context(options);
   before_forward(-1);
+  const std::shared_ptr<const ColumnCut> own = own_rows(team_, *rows);
   at::Tensor x = ops::embedding(pass, weights_->embedding, rows->ids, weights_->trained,
-                                weights_->vocabulary.get());
+                                {.cut = weights_->vocabulary, .rows = own});
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
   weights_->dropout.reset();
   if (weights_->passes != nullptr && c10::GradMode::is_enabled())
     weights_->dropout = weights_->passes->take();
-  const Projector project(pass, weights_->dropout);
-  if (exists(weights_->project_in)) x = project.one(x, weights_->project_in);
+  if (exists(weights_->project_in))
+    x = Projector(pass, weights_->dropout, own).one(x, weights_->project_in);
   if (weights_->positions.value.defined()) {
     std::vector<std::int32_t> at = rows->positions;
     for (std::int32_t& position : at)
       position += static_cast<std::int32_t>(config_.position_offset);
-    x = ops::add(pass, x, ops::embedding(pass, weights_->positions, at, weights_->trained));
+    x = ops::add(pass, x,
+                 ops::embedding(pass, weights_->positions, at, weights_->trained, {.rows = own}));
   }
   const bool recompute = options.recompute_layers && autograd::needed({x});
-  const LayerPass layers(config_, pass, project, rows, attend);
+  const LayerPass layers(config_, pass, weights_->dropout, rows, attend);
   for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
     const auto layer = static_cast<std::int64_t>(i);
     before_forward(layer);
@@ -578,7 +649,7 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
       for (LayerListener* listener : listeners) listener->before_backward(layer);
     });
   }
-  return x;
+  return own ? ops::all_rows(pass, x, *own) : x;
 }
 
 void Graph::before_forward(std::int64_t layer) const {
@@ -591,8 +662,7 @@ at::Tensor Graph::recomputed_layer(std::size_t index, const forward::RowsPtr& ro
   // What was dropped is dropped again, also while the graph is left out.
   const auto layer = [this, index, rows, attend, pass,
                       dropout = weights_->dropout](const at::Tensor& in) {
-    const Projector project(pass, dropout);
-    return LayerPass(config_, pass, project, rows, attend)
+    return LayerPass(config_, pass, dropout, rows, attend)
         .layer(static_cast<std::int64_t>(index), weights_->layers[index], in);
   };
   return autograd::recomputed(x, layer);
@@ -604,7 +674,7 @@ at::Tensor Graph::last_norm(const at::Tensor& hidden, const PassOptions& options
   const at::Tensor x =
       exists(weights_->last_norm) ? ops::norm(pass, hidden, weights_->last_norm) : hidden;
   return exists(weights_->project_out)
-             ? Projector(pass, weights_->dropout).one(x, weights_->project_out)
+             ? Projector(pass, weights_->dropout, nullptr).one(x, weights_->project_out)
              : x;
 }
 

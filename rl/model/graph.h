@@ -24,7 +24,7 @@ namespace rl {
 
 class DropoutPasses;
 class LoraAdapter;
-class TensorTeam;
+class PassTeam;
 
 /// A model's parameters bound to the parts that they play. One thread at a time; borrows everything
 /// it is given.
@@ -47,7 +47,7 @@ class Graph {
   /// make passes together, and each reads its own part of the values alone (TensorCuts::used()).
   Graph(const ModelConfig& config, const Parameters& values, GradientArena* gradients,
         kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt,
-        const TensorTeam* team = nullptr);
+        const PassTeam* team = nullptr);
   ~Graph();
 
   /// What the last layer gives for each row, [T, hidden]. With PassOptions::recompute_layers,
@@ -87,7 +87,7 @@ class Graph {
 
   const ModelConfig& config_;
   kernel::ThreadPool& pool_;
-  const TensorTeam* team_;
+  const PassTeam* team_;
   std::unique_ptr<Weights> weights_;
   std::vector<LayerListener*> listeners_;
 };

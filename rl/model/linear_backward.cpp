@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <functional>
 
+#include "rl/model/pass_team.h"
 #include "rl/model/products.h"
-#include "rl/model/tensor_team.h"
 #include "runtime/core/check.h"
 
 namespace rl::ops {
@@ -48,7 +48,7 @@ std::vector<at::Tensor> linear_outputs(const PassContext& pass, const at::Tensor
 
 LinearBackward::LinearBackward(const PassContext& pass, std::span<const Linear> layers,
                                const std::vector<at::Tensor>& grads, const Spread& spread)
-    : pass_(pass), layers_(layers), dys_(contiguous(grads)) {
+    : pass_(pass), layers_(layers), rows_(spread.rows), dys_(contiguous(grads)) {
   if (is_shared(layers)) {
     share(spread);
     return;
@@ -59,7 +59,7 @@ LinearBackward::LinearBackward(const PassContext& pass, std::span<const Linear> 
 
 // The rank computes its own columns of the input's gradient, of all outputs: sums are not cut.
 void LinearBackward::share(const Spread& spread) {
-  const TensorTeam& team = *pass_.team;
+  const PassTeam& team = *pass_.team;
   std::vector<at::Tensor> there;
   std::vector<ColumnCut> cuts;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -126,19 +126,33 @@ at::Tensor LinearBackward::computed_input_gradient() const {
   return dx;
 }
 
+// The gradients of a layer's outputs that its weights' gradients are made of: of all rows, and of
+// the outputs whose weights the rank has gradients of.
+at::Tensor LinearBackward::added(std::size_t layer) const {
+  const at::Tensor& dy = dys_[layer];
+  const ColumnCut* dealt = layers_[layer].dealt.get();
+  if (!rows_) return dealt == nullptr ? dy : pass_.team->own_columns(dy, *dealt);
+  return dealt == nullptr ? pass_.team->all_rows(dy, *rows_, "gradients of outputs")
+                          : pass_.team->columns_of_rows(dy, *rows_, *dealt, "gradients of outputs");
+}
+
 void LinearBackward::add_weight_gradients(const at::Tensor& x_rows) const {
-  const at::Tensor x = pass_.as_factor(x_rows);
+  at::Tensor x = pass_.as_factor(x_rows);
+  if (rows_) x = pass_.team->all_rows(x, *rows_, "inputs");
   std::vector<std::function<void()>> tasks;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     if (!dys_[i].defined()) continue;
+    const bool is_here = !rows_ && layers_[i].dealt == nullptr;
+    const at::Tensor dys = is_here ? dys_[i] : added(i);
+    const at::Tensor factors = is_here ? factors_[i] : pass_.as_factor(dys);
     if (layers_[i].bias.trained()) {
-      tasks.emplace_back([bias = layers_[i].bias, dy = dys_[i]] { bias.add_gradient_of_rows(dy); });
+      tasks.emplace_back([bias = layers_[i].bias, dys] { bias.add_gradient_of_rows(dys); });
     }
     if (!layers_[i].weight.trained()) continue;
     const bool first = layers_[i].weight.sum->begin();
-    for (const Block& block : cut(layers_[i].weight.value.size(0), kRowsLeast, x.device())) {
+    for (const Block& block : cut(layers_[i].weight.grad.size(0), kRowsLeast, x.device())) {
       tasks.emplace_back([grad = rows_of(layers_[i].weight.grad, block), first,
-                          dy = factors_[i].narrow(1, block.first, block.count),
+                          dy = factors.narrow(1, block.first, block.count),
                           &x] { multiply_into(grad, dy.t(), x, !first); });
     }
   }

@@ -1,9 +1,11 @@
-// The way back through linear layers of one input, on one rank or shared by a TensorTeam.
+// The way back through linear layers of one input, on one rank or shared by a PassTeam.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,6 +21,9 @@ inline constexpr std::int64_t kRowsLeast = 64;
 inline at::Tensor rows_of(const at::Tensor& t, const Block& block) {
   return t.narrow(0, block.first, block.count);
 }
+
+/// Which of the blocks of so many rows each rank of a team has, see rows_of_ranks().
+ColumnCut blocks_of_ranks(std::int64_t rows, int ranks);
 
 /// As they are, or dense.
 std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& grads);
@@ -45,16 +50,19 @@ class LinearBackward {
   /// All of them.
   at::Tensor input_gradient() const;
 
-  /// dW += dy^T x and db += sum of dy, for everything that is trained. `x` has all columns.
+  /// dW += dy^T x and db += sum of dy, for everything that is trained. `x` has all columns. Where
+  /// a team's ranks have own rows it brings those of all together, as the constructor does.
   void add_weight_gradients(const at::Tensor& x) const;
 
  private:
   void share(const Spread& spread);
+  at::Tensor added(std::size_t layer) const;
   void write_rows(const Block& block, const at::Tensor& dx_rows) const;
   at::Tensor computed_input_gradient() const;
 
   const PassContext pass_;
   const std::span<const Linear> layers_;
+  const std::shared_ptr<const ColumnCut> rows_;
   std::vector<at::Tensor> dys_;  // of the rank's own outputs
   std::vector<at::Tensor> factors_;
   std::vector<at::Tensor> weights_;

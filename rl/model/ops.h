@@ -40,15 +40,19 @@ struct Weight {
 struct Linear {
   Weight weight;
   Weight bias;
-  /// Of the outputs, where a TensorTeam shares the layer: weight and bias are the rank's own rows.
+  /// Of the outputs, where a PassTeam shares the layer: weight and bias are the rank's own rows.
   std::shared_ptr<const ColumnCut> cut = nullptr;
+  /// Of the outputs, where every rank has the whole layer: the gradients are those of the rank's
+  /// own rows.
+  std::shared_ptr<const ColumnCut> dealt = nullptr;
 };
 
-/// Which columns a rank has of what goes into layers that a TensorTeam shares, and of what comes
-/// out.
+/// What a rank has of what goes into layers that a PassTeam shares, and of what comes out.
 struct Spread {
-  std::shared_ptr<const ColumnCut> in = nullptr;  // its own; null: all
+  std::shared_ptr<const ColumnCut> in = nullptr;  // its own columns; null: all
   bool own_outputs = false;
+  /// Its own rows, of inputs and outputs; null: all. See rows_of_ranks().
+  std::shared_ptr<const ColumnCut> rows = nullptr;
 };
 
 struct Norm {
@@ -58,10 +62,19 @@ struct Norm {
   Weight bias;    // [O], of kLayer alone
 };
 
-/// Rows of `table`, of which a TensorTeam's ranks have those of `cut`, if there is one. The result
-/// requires a gradient when the table is trained or `track` says that something behind it is.
+/// How a PassTeam shares an embedding.
+struct TableSpread {
+  /// Of the table's rows: those that a rank has, or with `rows` those whose gradients it adds;
+  /// null: all.
+  std::shared_ptr<const ColumnCut> cut = nullptr;
+  /// The ids whose rows a rank looks up, in a whole table; null: all.
+  std::shared_ptr<const ColumnCut> rows = nullptr;
+};
+
+/// Rows of `table`. The result requires a gradient when the table is trained or `track` says that
+/// something behind it is.
 at::Tensor embedding(const PassContext& pass, const Weight& table,
-                     std::span<const std::int32_t> ids, bool track, const ColumnCut* cut = nullptr);
+                     std::span<const std::int32_t> ids, bool track, const TableSpread& spread = {});
 
 /// x [T, I] times each weight transposed, plus its bias; one gradient of x for all of them (q, k
 /// and v; gate and up).
@@ -74,26 +87,40 @@ at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& la
 at::Tensor all_columns(const PassContext& pass, const at::Tensor& own, const ColumnCut& cut);
 at::Tensor own_columns(const PassContext& pass, const at::Tensor& all, const ColumnCut& cut);
 
+/// Which of a pass's rows each rank of a team has: whole blocks of those that sums over rows are
+/// made in, so that they have the bits of one rank.
+std::shared_ptr<const ColumnCut> rows_of_ranks(std::int64_t rows, int ranks);
+
+/// What the others of the team have of a tensor's rows. Every rank has the whole gradient.
+at::Tensor all_rows(const PassContext& pass, const at::Tensor& own, const ColumnCut& rows);
+/// From all columns of the rank's own rows to its own columns of all rows, and back.
+at::Tensor columns_of_rows(const PassContext& pass, const at::Tensor& own_rows,
+                           const ColumnCut& rows, const ColumnCut& columns);
+at::Tensor rows_of_columns(const PassContext& pass, const at::Tensor& own_columns,
+                           const ColumnCut& columns, const ColumnCut& rows);
+
 /// linear(norm(x)), keeping only x and a number or two a row.
 std::vector<at::Tensor> norm_linear(const PassContext& pass, const at::Tensor& x, const Norm& norm,
                                     std::span<const Linear> layers, const Spread& spread = {});
 
-at::Tensor norm(const PassContext& pass, const at::Tensor& x, const Norm& norm);
+at::Tensor norm(const PassContext& pass, const at::Tensor& x, const Norm& norm,
+                const Spread& spread = {});
 
 /// activation(gate) * up, keeping only those; `up` may be undefined.
 at::Tensor activate(const PassContext& pass, forward::Activation activation, const at::Tensor& gate,
                     const at::Tensor& up);
 
-/// linear(activation(gate) * up), keeping only gate and up; `up` may be undefined. Of a team's they
-/// are the columns `in`; the result has all of its columns.
+/// linear(activation(gate) * up), keeping only gate and up; `up` may be undefined. `spread` is that
+/// of gate and up; the result has all of its columns.
 at::Tensor activate_linear(const PassContext& pass, forward::Activation activation,
                            const at::Tensor& gate, const at::Tensor& up, const Linear& down,
-                           std::shared_ptr<const ColumnCut> in = nullptr);
+                           const Spread& spread = {});
 
 at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b);
 
+/// x has the rows from `first` on.
 at::Tensor rope(const PassContext& pass, const forward::RowsPtr& rows, const at::Tensor& x,
-                std::int64_t heads);
+                std::int64_t heads, std::int64_t first = 0);
 
 /// Causal attention within each sequence. Memory in backward: the scores of 256 queries of one
 /// sequence and key head, a thread; on a device see PaddedAttention.

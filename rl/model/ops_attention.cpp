@@ -138,16 +138,16 @@ std::vector<at::Tensor> attention_backward(const PassContext& pass, const forwar
 }  // namespace
 
 at::Tensor rope(const PassContext& pass, const forward::RowsPtr& rows, const at::Tensor& x,
-                std::int64_t heads) {
+                std::int64_t heads, std::int64_t first) {
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
-    y = forward::rope(pass, *rows, x, heads);
+    y = forward::rope(pass, *rows, x, heads, /*backwards=*/false, first);
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect("rope backward", y, {x}, [pass, rows, heads](const auto& grads) {
+  autograd::connect("rope backward", y, {x}, [pass, rows, heads, first](const auto& grads) {
     return std::vector<at::Tensor>{
-        forward::rope(pass, *rows, grads[0].contiguous(), heads, /*backwards=*/true)};
+        forward::rope(pass, *rows, grads[0].contiguous(), heads, /*backwards=*/true, first)};
   });
   return y;
 }

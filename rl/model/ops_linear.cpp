@@ -17,9 +17,9 @@
 #include "rl/model/linear_backward.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
+#include "rl/model/pass_team.h"
 #include "rl/model/products.h"
 #include "rl/model/row_sums.h"
-#include "rl/model/tensor_team.h"
 
 namespace rl::ops {
 namespace {
@@ -56,9 +56,28 @@ NormSums partial_sums(const Norm& norm, const std::vector<Block>& blocks) {
   return {rows(norm.weight), rows(norm.bias)};
 }
 
-void add_partial_sums(const Norm& norm, const NormSums& sums) {
-  if (sums.weight.defined()) norm.weight.add_gradient_of_rows(sums.weight);
-  if (sums.bias.defined()) norm.bias.add_gradient_of_rows(sums.bias);
+// The blocks of rows that sums are made in; of own rows those of one rank that are here.
+std::vector<Block> norm_blocks(const PassContext& pass, const at::Tensor& x, const Spread& spread) {
+  if (!spread.rows) return cut(x.size(0), kRowsLeast, x.device());
+  const int rank = pass.team->rank();
+  std::vector<Block> own;
+  for (const Block& block : cut(spread.rows->total(), kRowsLeast, x.device())) {
+    const std::int64_t first = block.first - spread.rows->first(rank);
+    if (first >= 0 && first < spread.rows->size(rank)) own.push_back({first, block.count});
+  }
+  return own;
+}
+
+void add_partial_sums(const PassContext& pass, const Norm& norm, const NormSums& sums,
+                      const Spread& spread) {
+  const auto all = [&](const at::Tensor& own) {
+    return spread.rows ? pass.team->all_rows(
+                             own, blocks_of_ranks(spread.rows->total(), spread.rows->ranks()),
+                             "sums of a norm")
+                       : own;
+  };
+  if (sums.weight.defined()) norm.weight.add_gradient_of_rows(all(sums.weight));
+  if (sums.bias.defined()) norm.bias.add_gradient_of_rows(all(sums.bias));
 }
 
 // Gradient through y = n w (+ b) with n = x s or (x - mean) s, in some rows: dx = s (dy w - n
@@ -114,87 +133,6 @@ void Weight::add_gradient_of_rows(const at::Tensor& rows) const {
   sum_rows_into(grad, rows, !sum->begin());
 }
 
-namespace {
-
-// Of the ids those whose rows a rank has, and which rank has each one's.
-struct OwnIds {
-  std::vector<std::int32_t> ids;     // from the first of the rank's rows on
-  std::vector<std::int64_t> places;  // among all
-  std::vector<int> owner;            // of each of all
-
-  OwnIds(std::span<const std::int32_t> all, const ColumnCut& cut, int rank) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      int at = 0;
-      while (all[i] >= cut.first(at) + cut.size(at)) ++at;
-      owner.push_back(at);
-      if (at != rank) continue;
-      ids.push_back(all[i] - static_cast<std::int32_t>(cut.first(rank)));
-      places.push_back(static_cast<std::int64_t>(i));
-    }
-  }
-};
-
-}  // namespace
-
-at::Tensor embedding(const PassContext& pass, const Weight& table,
-                     std::span<const std::int32_t> ids, bool track, const ColumnCut* cut) {
-  const bool build = c10::GradMode::is_enabled() && (track || table.trained());
-  std::vector<std::int64_t> places;
-  std::vector<std::int32_t> own(ids.begin(), ids.end());
-  at::Tensor y;
-  if (cut == nullptr) {
-    y = forward::embedding(pass, table.value, ids);
-  } else {
-    c10::AutoGradMode off(false);
-    OwnIds mine(ids, *cut, pass.team->rank());
-    y = pass.team->all_rows(forward::embedding(pass, table.value, mine.ids), mine.owner,
-                            "embeddings");
-    own = std::move(mine.ids);
-    places = std::move(mine.places);
-  }
-  if (!build) return y;
-  const at::Tensor anchor = autograd::anchor();
-  autograd::connect(
-      "embedding backward", y, {anchor},
-      [table, sums = RowSums({own.begin(), own.end()}), is_cut = cut != nullptr,
-       places = RowSums(std::move(places))](const auto& grads) {
-        if (table.trained() && grads[0].defined()) {
-          table.sum->begin_rows(sums.destinations());
-          sums.add(table.grad,
-                   is_cut ? grads[0].index_select(0, places.index(grads[0].device())) : grads[0]);
-        }
-        return std::vector<at::Tensor>(1);
-      });
-  return y;
-}
-
-at::Tensor all_columns(const PassContext& pass, const at::Tensor& own, const ColumnCut& cut) {
-  at::Tensor y;
-  {
-    c10::AutoGradMode off(false);
-    y = pass.team->all_columns(own, cut, "outputs");
-  }
-  if (!autograd::needed({own})) return y;
-  autograd::connect("all columns backward", y, {own}, [pass, cut](const auto& grads) {
-    return std::vector<at::Tensor>{pass.team->own_columns(grads[0], cut)};
-  });
-  return y;
-}
-
-at::Tensor own_columns(const PassContext& pass, const at::Tensor& all, const ColumnCut& cut) {
-  at::Tensor y;
-  {
-    c10::AutoGradMode off(false);
-    y = pass.team->own_columns(all, cut);
-  }
-  if (!autograd::needed({all})) return y;
-  autograd::connect("own columns backward", y, {all}, [pass, cut](const auto& grads) {
-    return std::vector<at::Tensor>{
-        pass.team->all_columns(grads[0], cut, "gradients of own columns")};
-  });
-  return y;
-}
-
 std::vector<at::Tensor> linear(const PassContext& pass, const at::Tensor& x,
                                std::span<const Linear> layers, const Spread& spread) {
   std::vector<at::Tensor> y;
@@ -235,7 +173,7 @@ std::vector<at::Tensor> norm_linear(const PassContext& pass, const at::Tensor& x
       [pass, spread, x = x.detach(), moments = inner.moments, norm,
        layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
         const LinearBackward back(pass, layers, grads, spread);
-        const std::vector<Block> blocks = cut(x.size(0), kRowsLeast, x.device());
+        const std::vector<Block> blocks = norm_blocks(pass, x, spread);
         at::Tensor dx = at::empty(x.sizes(), x.options());
         at::Tensor inner_y =
             at::empty(x.sizes(), x.options());  // the normed rows, computed again rather than kept
@@ -249,14 +187,15 @@ std::vector<at::Tensor> norm_linear(const PassContext& pass, const at::Tensor& x
           norm_backward_rows(norm, scale, n, rows_of(moments, block), back.rows(block),
                              rows_of(dx, block), sums, &block - blocks.data());
         });
-        add_partial_sums(norm, sums);
+        add_partial_sums(pass, norm, sums, spread);
         back.add_weight_gradients(inner_y);
         return std::vector<at::Tensor>{dx};
       });
   return y;
 }
 
-at::Tensor norm(const PassContext& pass, const at::Tensor& x, const Norm& norm) {
+at::Tensor norm(const PassContext& pass, const at::Tensor& x, const Norm& norm,
+                const Spread& spread) {
   forward::Normed out;
   {
     c10::AutoGradMode off(false);
@@ -265,9 +204,9 @@ at::Tensor norm(const PassContext& pass, const at::Tensor& x, const Norm& norm) 
   if (!autograd::needed({x})) return out.y;
   autograd::connect(
       "norm backward", out.y, {x},
-      [pass, x = x.detach(), moments = out.moments, norm](const auto& grads) {
+      [pass, spread, x = x.detach(), moments = out.moments, norm](const auto& grads) {
         const std::vector<at::Tensor> dys = contiguous(grads);
-        const std::vector<Block> blocks = cut(x.size(0), kRowsLeast, x.device());
+        const std::vector<Block> blocks = norm_blocks(pass, x, spread);
         at::Tensor dx = at::empty(x.sizes(), x.options());
         const at::Tensor scale = scale_of(norm);
         const NormSums sums = partial_sums(norm, blocks);
@@ -276,7 +215,7 @@ at::Tensor norm(const PassContext& pass, const at::Tensor& x, const Norm& norm) 
           norm_backward_rows(norm, scale, n, rows_of(moments, block), rows_of(dys[0], block),
                              rows_of(dx, block), sums, &block - blocks.data());
         });
-        add_partial_sums(norm, sums);
+        add_partial_sums(pass, norm, sums, spread);
         return std::vector<at::Tensor>{dx};
       });
   return out.y;
@@ -348,8 +287,7 @@ at::Tensor activate(const PassContext& pass, forward::Activation activation, con
 
 at::Tensor activate_linear(const PassContext& pass, forward::Activation activation,
                            const at::Tensor& gate, const at::Tensor& up, const Linear& down,
-                           std::shared_ptr<const ColumnCut> in) {
-  const Spread spread{.in = std::move(in)};
+                           const Spread& spread) {
   at::Tensor y;
   {
     c10::AutoGradMode off(false);

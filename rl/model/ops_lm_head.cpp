@@ -7,12 +7,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "rl/model/autograd.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
+#include "rl/model/pass_team.h"
 #include "rl/model/products.h"
-#include "rl/model/tensor_team.h"
 
 namespace rl::ops {
 namespace {
@@ -23,8 +24,8 @@ constexpr std::int64_t kLogitRowsLeast = 16;  // rows of logits are long
 struct Chunk {
   std::int64_t first = 0;
   std::int64_t rows = 0;
-  at::Tensor logits;  // [rows, V], or undefined when they are computed again
-  forward::RowLogprobs out;
+  at::Tensor logits;         // [own rows, V], or undefined when they are computed again
+  forward::RowLogprobs out;  // of own rows
 };
 
 struct Head {
@@ -36,6 +37,29 @@ struct Head {
   std::vector<Chunk> chunks;
 
   std::int64_t vocabulary() const { return layer.cut ? layer.cut->total() : factor.size(0); }
+};
+
+// Of a stretch of rows those whose logits the rank computes. A team whose ranks have the whole
+// layer deals each stretch.
+struct OwnRows {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::optional<ColumnCut> dealt;  // nullopt: all of them
+
+  OwnRows(const PassContext& pass, const Head& head, std::int64_t chunk_first,
+          std::int64_t chunk_rows)
+      : first(chunk_first), count(chunk_rows) {
+    if (!head.layer.dealt) return;
+    dealt.emplace(chunk_rows, 1, pass.team->size());
+    first += dealt->first(pass.team->rank());
+    count = dealt->size(pass.team->rank());
+  }
+
+  // Of a number a row.
+  at::Tensor all(const PassContext& pass, const at::Tensor& own) const {
+    if (!dealt || !own.defined()) return own;
+    return pass.team->all_rows(own.unsqueeze(1), *dealt, "log-probs").squeeze(1);
+  }
 };
 
 // The gradients of a chunk's outputs; undefined where there is none.
@@ -86,16 +110,17 @@ at::Tensor logit_rows(const at::Tensor& t, std::int64_t first, std::int64_t coun
   return t.defined() ? t.narrow(0, first, count) : t;
 }
 
-// `weight`: of the columns of x's gradient that dx has.
-void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chunk,
-                    const at::Tensor& weight, at::Tensor logits, const OutputGradients& grads,
-                    const at::Tensor& dx) {
+// Of the rank's own rows: logits become their gradient, and dx is written. `weight`: of the columns
+// of x's gradient that dx has.
+void backward_rows(const PassContext& pass, const Head& head, const OwnRows& own,
+                   const Chunk& chunk, const at::Tensor& weight, const at::Tensor& logits,
+                   const OutputGradients& grads, const at::Tensor& dx) {
   const at::Tensor targets =
-      at::from_blob(const_cast<std::int32_t*>(head.targets.data() + chunk.first), {chunk.rows, 1},
+      at::from_blob(const_cast<std::int32_t*>(head.targets.data() + own.first), {own.count, 1},
                     at::TensorOptions().dtype(at::kInt))
           .to(logits.device(), at::kLong);
   for_blocks(
-      pass.pool, cut(chunk.rows, kLogitRowsLeast, dx.device()), dx.device(),
+      pass.pool, cut(own.count, kLogitRowsLeast, dx.device()), dx.device(),
       [&](const Block& block) {
         const auto part = [&](const at::Tensor& t) {
           return logit_rows(t, block.first, block.count);
@@ -109,17 +134,33 @@ void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chun
                            part(targets), head.options.temperature,
                            {part(grads.d_logprob), part(grads.d_entropy)});
         if (slope.defined()) d_logits.mul_(slope);
-        const at::Tensor dx_rows = dx.narrow(0, chunk.first + block.first, block.count);
+        const at::Tensor dx_rows = dx.narrow(0, own.first + block.first, block.count);
         multiply_into(dx_rows, d_logits.to(weight.scalar_type()), weight);
       });
+}
+
+void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chunk,
+                    const at::Tensor& weight, at::Tensor logits, const OutputGradients& grads,
+                    const at::Tensor& dx) {
+  const OwnRows own(pass, head, chunk.first, chunk.rows);
+  const auto part = [&](const at::Tensor& t) { return logit_rows(t, own.first, own.count); };
+  backward_rows(pass, head, own, chunk, weight, logits,
+                {part(grads.d_logprob), part(grads.d_entropy)}, dx);
   if (head.layer.cut) logits = pass.team->own_columns(logits, *head.layer.cut);
+  if (own.dealt) {
+    const at::Tensor dx_rows = dx.narrow(0, chunk.first, chunk.rows);
+    dx_rows.copy_(pass.team->all_rows(dx.narrow(0, own.first, own.count), *own.dealt,
+                                      "gradient of the input"));
+    logits =
+        pass.team->columns_of_rows(logits, *own.dealt, *head.layer.dealt, "gradients of logits");
+  }
   if (head.layer.bias.trained()) head.layer.bias.add_gradient_of_rows(logits);
   if (!head.layer.weight.trained()) return;
   const at::Tensor x = pass.as_factor(head.x.narrow(0, chunk.first, chunk.rows));
   const at::Tensor d_logits = pass.as_factor(logits);
   const bool first = head.layer.weight.sum->begin();
   const std::vector<Block> columns =
-      cut(head.layer.weight.value.size(0), kLogitRowsLeast, dx.device());
+      cut(head.layer.weight.grad.size(0), kLogitRowsLeast, dx.device());
   for_blocks(pass.pool, columns, dx.device(), [&](const Block& block) {
     multiply_into(head.layer.weight.grad.narrow(0, block.first, block.count),
                   d_logits.narrow(1, block.first, block.count).t(), x, !first);
@@ -135,11 +176,10 @@ at::Tensor backward(const PassContext& pass, Head& head, const OutputGradients& 
   }
   const at::Tensor dx = at::empty({head.x.size(0), weight.size(1)}, head.x.options());
   for (Chunk& chunk : head.chunks) {
+    const OwnRows own(pass, head, chunk.first, chunk.rows);
     at::Tensor logits = chunk.logits.defined() ? std::move(chunk.logits)
-                                               : logits_of(pass, head, chunk.first, chunk.rows);
-    const OutputGradients part{logit_rows(grads.d_logprob, chunk.first, chunk.rows),
-                               logit_rows(grads.d_entropy, chunk.first, chunk.rows)};
-    backward_chunk(pass, head, chunk, weight, std::move(logits), part, dx);
+                                               : logits_of(pass, head, own.first, own.count);
+    backward_chunk(pass, head, chunk, weight, std::move(logits), grads, dx);
   }
   return head.layer.cut ? pass.team->all_columns(dx, columns, "gradient of the input") : dx;
 }
@@ -171,17 +211,21 @@ LmHeadOutputs lm_head_logprobs(const PassContext& pass, const at::Tensor& x, con
       Chunk chunk;
       chunk.first = first;
       chunk.rows = std::min(chunk_rows, x.size(0) - first);
-      at::Tensor logits = logits_of(pass, *head, first, chunk.rows);
+      const OwnRows own(pass, *head, first, chunk.rows);
+      at::Tensor logits = logits_of(pass, *head, own.first, own.count);
       const std::span<const std::int32_t> wanted =
-          targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(chunk.rows));
+          targets.subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.count));
       chunk.out =
           forward::row_logprobs(pass, logits, wanted, options.temperature, options.with_entropy);
-      outputs[0].narrow(0, first, chunk.rows).copy_(chunk.out.logprob);
-      if (options.with_entropy) outputs[1].narrow(0, first, chunk.rows).copy_(chunk.out.entropy);
-      if (options.with_squares)
-        squares.narrow(0, first, chunk.rows)
-            .copy_(sum_of_squares(pass, logits, wanted, options.temperature,
-                                  chunk.out.log_normalizer));
+      const auto keep = [&](const at::Tensor& all, const at::Tensor& of_own) {
+        all.narrow(0, first, chunk.rows).copy_(own.all(pass, of_own));
+      };
+      keep(outputs[0], chunk.out.logprob);
+      if (options.with_entropy) keep(outputs[1], chunk.out.entropy);
+      if (options.with_squares) {
+        keep(squares,
+             sum_of_squares(pass, logits, wanted, options.temperature, chunk.out.log_normalizer));
+      }
       if (build && first + chunk.rows <= kept_rows) chunk.logits = std::move(logits);
       if (build) head->chunks.push_back(std::move(chunk));
     }

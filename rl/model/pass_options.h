@@ -9,7 +9,7 @@
 namespace rl {
 
 class QuantizedWeights;
-class TensorTeam;
+class PassTeam;
 
 struct PassOptions {
   /// Mixed precision: linear layers (the output layer too) multiply in bf16, and so does their
@@ -37,7 +37,7 @@ struct PassOptions {
 struct PassContext {
   kernel::ThreadPool& pool;
   PassOptions options;
-  const TensorTeam* team = nullptr;  // that shares the layers which have a cut
+  const PassTeam* team = nullptr;  // that shares the layers which have a cut
 
   /// Whether the batch-invariant kernels of rl/kernel compute with what is where `t` is, or ATen.
   bool by_kernels(const at::Tensor& t) const { return t.device().is_cpu() && !options.by_aten; }

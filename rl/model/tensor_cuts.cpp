@@ -74,11 +74,11 @@ RangeSet TensorCuts::ranges(std::span<const ParameterSpec> specs, int rank, bool
   return RangeSet(std::move(ranges));
 }
 
-runtime::Status check_tensor_ranks(const ModelConfig& config, int ranks) {
+runtime::Status check_sharing_ranks(const ModelConfig& config, int ranks) {
   if (ranks <= config.kv_heads) return {};
   return runtime::invalid_argument("the model has " + std::to_string(config.kv_heads) +
                                    " key heads, which cannot be dealt to " + std::to_string(ranks) +
-                                   " tensor-parallel ranks");
+                                   " ranks that share each pass");
 }
 
 }  // namespace rl

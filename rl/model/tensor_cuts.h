@@ -54,7 +54,8 @@ class TensorCuts {
   std::map<std::pair<ParameterIndex, std::int64_t>, std::size_t> index_;  // into rows_
 };
 
-/// kInvalidArgument: the model has fewer key heads than there are ranks to deal them to.
-runtime::Status check_tensor_ranks(const ModelConfig& config, int ranks);
+/// Whether so many ranks can share a pass, whatever they cut. kInvalidArgument: the model has fewer
+/// key heads than there are ranks to deal them to.
+runtime::Status check_sharing_ranks(const ModelConfig& config, int ranks);
 
 }  // namespace rl

@@ -15,8 +15,8 @@
 #include "rl/model/graph.h"
 #include "rl/model/guarded.h"
 #include "rl/model/ops.h"
+#include "rl/model/pass_team.h"
 #include "rl/model/tensor_cuts.h"
-#include "rl/model/tensor_team.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -84,7 +84,7 @@ Result<std::unique_ptr<Transformer>> Transformer::load(ModelConfig config,
 void Transformer::rebuild() {
   const auto found = gradients_.find(used_);
   GradientArena* gradients = found == gradients_.end() ? nullptr : found->second.get();
-  const auto graph = [&](GradientArena* trained, const TensorTeam* team) {
+  const auto graph = [&](GradientArena* trained, const PassTeam* team) {
     if (used_.empty())
       return std::make_unique<Graph>(config_, parameters_, trained, *pool_, std::nullopt, team);
     return std::make_unique<Graph>(config_, parameters_, nullptr, *pool_,
@@ -96,8 +96,8 @@ void Transformer::rebuild() {
   tell_graphs();
 }
 
-Status Transformer::share_passes(const TensorTeam& team) {
-  if (Status status = check_tensor_ranks(config_, team.size()); !status.ok()) return status;
+Status Transformer::share_passes(const PassTeam& team) {
+  if (Status status = check_sharing_ranks(config_, team.size()); !status.ok()) return status;
   team_ = &team;
   rebuild();
   return {};

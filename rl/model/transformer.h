@@ -29,7 +29,7 @@
 namespace rl {
 
 class Graph;
-class TensorTeam;
+class PassTeam;
 
 /// How token_logprobs() computes.
 struct LogprobOptions {
@@ -133,10 +133,10 @@ class Transformer {
   /// The ranks of a team make each of their passes together from now on: outputs(), backward() and
   /// idle passes are called by all of them, with the same batch, and this model reads its own part
   /// of the weights alone (TensorCuts::used()). Passes of graph() stay its own. kInvalidArgument:
-  /// see check_tensor_ranks(). Borrows the team.
-  runtime::Status share_passes(const TensorTeam& team);
+  /// see check_sharing_ranks(). Borrows the team.
+  runtime::Status share_passes(const PassTeam& team);
   /// nullptr: passes are the model's own.
-  const TensorTeam* team() const { return team_; }
+  const PassTeam* team() const { return team_; }
 
   // -- Adapters: any number on one base, of which one is in use at a time
 
@@ -229,7 +229,7 @@ class Transformer {
   std::map<std::string, std::unique_ptr<GradientArena>>
       gradients_;  // by adapter; "": the model's own
   mutable DropoutPasses dropout_passes_;
-  const TensorTeam* team_ = nullptr;
+  const PassTeam* team_ = nullptr;
   std::unique_ptr<Graph> graph_;         // of the whole model; with a team without gradients
   std::unique_ptr<Graph> shared_graph_;  // with a team, of the rank's part
   std::vector<LayerListener*> listeners_;

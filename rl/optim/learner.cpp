@@ -63,17 +63,30 @@ std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, boo
   return ranges;
 }
 
+namespace {
+
+// So many neighbouring ranks keep the weights once; see UnitWeightsOptions.
+int group_of(const LearnerOptions& options, int ranks) {
+  const bool grouped = options.zero == ZeroLevel::kWeights && options.shard_ranks > 0;
+  return grouped ? static_cast<int>(options.shard_ranks) : ranks;
+}
+
+}  // namespace
+
 std::function<RangeSet(const ModelConfig&)> weights_needed(const LearnerOptions& options,
                                                            const TrainingRanks& group) {
-  if ((options.zero != ZeroLevel::kWeights && !group.team) || group.all->size() == 1)
+  const bool reads_part = group.team && options.sharing.cut == PassCut::kOutputs;
+  if ((options.zero != ZeroLevel::kWeights && !reads_part) || group.all->size() == 1)
     return nullptr;
   const bool keeps_used = options.zero != ZeroLevel::kWeights;
-  return [rank = group.all->rank(), ranks = group.all->size(), keeps_used,
+  return [rank = group.all->rank(), ranks = group.all->size(),
+          neighbours = group_of(options, group.all->size()), keeps_used,
           position = group.team ? group.team->rank() : 0,
           positions = group.team ? group.team->size() : 1](const ModelConfig& config) {
     const std::vector<ParameterSpec> specs = parameter_layout(config);
-    const RangeSet home = homes_of(arena_units(config, specs), arena_elements(specs),
-                                   ranks)[static_cast<std::size_t>(rank)];
+    const std::vector<RangeSet> homes =
+        homes_of(arena_units(config, specs), arena_elements(specs), ranks, neighbours);
+    const RangeSet home = group_homes(homes, neighbours)[static_cast<std::size_t>(rank)];
     if (!keeps_used) return home;
     return home.united(TensorCuts(config, plan_of(config), positions).used(specs, position));
   };
@@ -93,7 +106,7 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
     const int teams = communicator_->size() / team_links_->size();
     CHECK(communicator_->rank() / teams == team_links_->rank());
     CHECK(adapter() == nullptr);
-    team_.emplace(*team_links_);
+    team_.emplace(*team_links_, options_.sharing.cut);
     CHECK(model_->share_passes(*team_).ok());
     options_.zero = std::max(options_.zero, ZeroLevel::kGradients);
   }
@@ -142,10 +155,12 @@ std::unique_ptr<StepShards> Learner::make_shards() {
 
 std::unique_ptr<StepShards> Learner::make_unit_shards(ZeroLevel level) {
   const std::vector<ArenaUnit> units = arena_units(model_->config(), model_->parameters().specs());
+  const int group = group_of(options_, communicator_->size());
   const std::vector<RangeSet> homes =
-      homes_of(units, model_->parameters().arena_size(), communicator_->size());
+      homes_of(units, model_->parameters().arena_size(), communicator_->size(), group);
   UnitWeightsOptions weights{.stays = level == ZeroLevel::kGradients,
-                             .reshard_after_forward = options_.reshard_after_forward};
+                             .reshard_after_forward = options_.reshard_after_forward,
+                             .shard_ranks = group};
   TeamParts teams;
   if (team_) {
     const std::span<const ParameterSpec> specs = model_->parameters().specs();
@@ -153,7 +168,7 @@ std::unique_ptr<StepShards> Learner::make_unit_shards(ZeroLevel level) {
     for (int position = 0; position < team_->size(); ++position)
       teams.differentiated.push_back(cuts.differentiated(specs, position));
     const int count = communicator_->size() / team_->size();
-    for (int rank = 0; rank < communicator_->size(); ++rank)
+    for (int rank = 0; team_->cut() == PassCut::kOutputs && rank < communicator_->size(); ++rank)
       weights.used.push_back(cuts.used(specs, rank / count));
   }
   unit_weights_ = std::make_unique<UnitWeights>(*communicator_, *model_, units, homes, weights);
@@ -190,6 +205,7 @@ void Learner::reset_optimizer() {
   const std::int64_t size = shards_->home().elements();
   const std::vector<ArenaRange> decayed =
       shards_->home().packed_parts(decayed_ranges(parameters.specs(), options_.decay_norms));
+  optimizer_.reset();  // its state is as large as twice the weights: never two at a time
   switch (options_.optimizer) {
     case OptimizerKind::kAdamW:
       optimizer_ = std::make_unique<AdamW>(size, decayed, options_.adamw);
@@ -279,8 +295,8 @@ Status Learner::sum_round(std::span<const std::uint8_t> adds, bool last) {
 
 std::uint64_t Learner::weights_checksum() const {
   if (weights_are_sharded() && adapter() == nullptr) {
-    const std::span<const float> home = unit_weights_->home();
-    return XXH3_64bits(home.data(), home.size_bytes());
+    const std::span<const float> kept = unit_weights_->kept_values();
+    return XXH3_64bits(kept.data(), kept.size_bytes());
   }
   const at::Tensor& arena = weights();
   return XXH3_64bits(arena.const_data_ptr<float>(),
@@ -288,14 +304,15 @@ std::uint64_t Learner::weights_checksum() const {
 }
 
 Status Learner::check_equal_weights() {
-  if (weights_are_sharded() && adapter() == nullptr) return {};
+  const bool in_parts = weights_are_sharded() && adapter() == nullptr;
+  const auto parts = static_cast<std::size_t>(in_parts ? unit_weights_->shard_ranks() : 1);
   const Result<std::vector<std::uint64_t>> checksums =
       communicator_->all_gather(weights_checksum());
   if (!checksums.ok()) return checksums.status();
-  for (std::size_t rank = 1; rank < checksums->size(); ++rank) {
-    if ((*checksums)[rank] == checksums->front()) continue;
+  for (std::size_t rank = parts; rank < checksums->size(); ++rank) {
+    if ((*checksums)[rank] == (*checksums)[rank % parts]) continue;
     return runtime::internal_error("the weights of rank " + std::to_string(rank) +
-                                   " differ from those of rank 0");
+                                   " differ from those of rank " + std::to_string(rank % parts));
   }
   return {};
 }
@@ -320,24 +337,21 @@ Status Learner::collect_state() {
   if (!shards_->is_sharded()) return {};
   return guarded<void>("optimizer's state", [&]() -> Status {
     forget_collected();
-    const auto collect = [&](std::span<const float> of_home) -> Result<at::Tensor> {
-      at::Tensor whole;
-      if (communicator_->rank() == 0)
-        whole = at::empty({model_->trained_parameters().arena_size()});
-      const Status collected =
-          shards_->collect(of_home, whole.defined() ? elements_of(whole) : std::span<float>());
-      if (!collected.ok()) return collected;
-      return whole;
+    const auto room = [&] {
+      return communicator_->rank() == 0 ? at::empty({model_->trained_parameters().arena_size()})
+                                        : at::empty({0});
     };
     for (const OptimizerState& part : optimizer_->state()) {
-      Result<at::Tensor> whole = collect(part.values);
-      if (!whole.ok()) return whole.status();
-      if (whole->defined()) collected_.push_back(*std::move(whole));
+      at::Tensor whole = room();
+      const Status collected = shards_->collect(part.values, elements_of(whole));
+      if (!collected.ok()) return collected;
+      if (communicator_->rank() == 0) collected_.push_back(std::move(whole));
     }
     if (!weights_are_sharded() || adapter() != nullptr) return {};
-    Result<at::Tensor> whole = collect(unit_weights_->home());
-    if (whole.ok()) collected_weights_ = *std::move(whole);
-    return whole.status();
+    at::Tensor whole = room();
+    const Status collected = unit_weights_->collect(elements_of(whole));
+    if (collected.ok() && communicator_->rank() == 0) collected_weights_ = std::move(whole);
+    return collected;
   });
 }
 

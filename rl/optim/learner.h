@@ -16,7 +16,7 @@
 #include "rl/comm/data_ranks.h"
 #include "rl/comm/training_ranks.h"
 #include "rl/model/offload.h"
-#include "rl/model/tensor_team.h"
+#include "rl/model/pass_team.h"
 #include "rl/model/transformer.h"
 #include "rl/optim/layer_pulse.h"
 #include "rl/optim/learner_snapshot.h"
@@ -44,9 +44,10 @@ struct LearnerOptions {
   double grad_norm_max = 1.0;         // gradients are scaled down to it; 0: never
   ZeroLevel zero = ZeroLevel::kNone;  // see OptimizerShards and UnitShards; not with kMuon, and on
                                       // another device than the CPU at most kMoments
+  std::int64_t shard_ranks = 0;       // at ZeroLevel::kWeights; see UnitWeightsOptions
   bool reshard_after_forward = true;  // at ZeroLevel::kWeights; see UnitWeightsOptions
-  std::int64_t tensor = 1;  // ranks that share each pass: who makes TrainingRanks reads it
-  OffloadOptions offload;   // of a model on a device
+  PassSharing sharing;                // who makes TrainingRanks reads how many ranks there are
+  OffloadOptions offload;             // of a model on a device
 };
 
 /// What a rank's Learner needs of a model that is loaded for it, as TransformerOptions::part: its
@@ -77,7 +78,7 @@ class Learner {
  public:
   /// Enables the model's gradients; it keeps the adapter that it uses now. All ranks must begin
   /// with equal weights, or the parts of them that weights_needed() names. A team's ranks share
-  /// each of their passes (TensorTeam, Passes), and all ranks keep gradients and moments once; its
+  /// each of their passes (PassTeam, Passes), and all ranks keep gradients and moments once; its
   /// model is on the CPU, and uses no adapter.
   Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks, const LearnerOptions& options);
 
@@ -211,7 +212,7 @@ class Learner {
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Communicator> team_links_;  // null: no team
-  std::optional<TensorTeam> team_;
+  std::optional<PassTeam> team_;
   CommunicatorRanks ranks_;
   LayerPulse layer_pulse_;
   LearnerOptions options_;

@@ -11,10 +11,11 @@ namespace rl {
 using runtime::Result;
 using runtime::Status;
 
-std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, std::int64_t elements, int ranks) {
+std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, std::int64_t elements, int ranks,
+                               int group) {
   std::vector<RangeSet> own;
   for (const ArenaUnit& unit : units) own.push_back(unit.own);
-  return unit_homes(own, elements, kNormChunk, ranks);
+  return unit_homes(own, elements, kNormChunk, ranks, group);
 }
 
 UnitShards::UnitShards(Communicator& communicator, Transformer& model, UnitWeights& weights,

@@ -15,8 +15,9 @@
 
 namespace rl {
 
-/// The homes of a model's units: by rank, of whole chunks of kNormChunk.
-std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, std::int64_t elements, int ranks);
+/// The homes of a model's units: by rank, of whole chunks of kNormChunk; see unit_homes().
+std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, std::int64_t elements, int ranks,
+                               int group);
 
 /// A step on gradients that the passes add up (UnitSums): the optimizer works on the rank's part of
 /// the weights, packed, and passes find the new ones (UnitWeights). Borrows everything.

@@ -16,7 +16,7 @@
 
 namespace rl {
 
-/// Ranks that make their passes together, in teams (TensorTeam) of as many ranks each: the rank at
+/// Ranks that make their passes together, in teams (PassTeam) of as many ranks each: the rank at
 /// position p of team d is p * teams + d.
 struct TeamParts {
   /// By position in a team: what a rank there computes the gradient of. Empty: teams of one rank.

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 
+#include "rl/mesh/unit_homes.h"
 #include "rl/model/guarded.h"
 #include "rl/model/tensor_span.h"
+#include "rl/optim/home_exchange.h"
 #include "rl/profile/recorder.h"
 #include "runtime/core/check.h"
 
@@ -26,12 +29,16 @@ UnitWeights::UnitWeights(Communicator& communicator, Transformer& model,
     : communicator_(communicator),
       model_(model),
       units_(units.begin(), units.end()),
-      homes_(homes.begin(), homes.end()),
-      packed_(homes_[static_cast<std::size_t>(communicator.rank())]),
       options_(options),
+      group_(options.shard_ranks > 0 ? static_cast<int>(options.shard_ranks) : communicator.size()),
+      homes_(homes.begin(), homes.end()),
+      copies_(group_homes(homes_, group_)),
+      packed_(copies_[static_cast<std::size_t>(communicator.rank())]),
       arena_(elements_of(model.parameters().arena())),
       pages_(arena_),
       there_(units_.size(), 0) {
+  CHECK(communicator.size() % group_ == 0);
+  CHECK(!options_.stays || !has_copies());
   if (!keeps_all()) keep_from(arena_);
   if (options_.stays && !keeps_all()) pages_.take(used_by(communicator.rank()));
   model_.tell(*this);
@@ -55,15 +62,24 @@ void UnitWeights::open() {
 }
 
 std::span<float> UnitWeights::home() {
-  if (home_.empty()) keep_from(arena_);
-  return home_;
+  if (kept_.empty()) keep_from(arena_);
+  if (!has_copies()) return kept_;
+  const RangeSet& home = homes_[static_cast<std::size_t>(communicator_.rank())];
+  steps_ = true;
+  step_.clear();
+  step_.reserve(static_cast<std::size_t>(home.elements()));
+  for (const ArenaRange& range : home.ranges()) {
+    const std::span<const float> mine = part_of(std::span(kept_), packed_.packed(range));
+    step_.insert(step_.end(), mine.begin(), mine.end());
+  }
+  return step_;
 }
 
 void UnitWeights::keep_from(std::span<const float> arena) {
-  home_.resize(static_cast<std::size_t>(packed_.elements()));
-  for (const ArenaRange& range : kept().ranges())
+  kept_.resize(static_cast<std::size_t>(packed_.elements()));
+  for (const ArenaRange& range : packed_.set().ranges())
     std::ranges::copy(part_of(arena, range),
-                      part_of(std::span(home_), packed_.packed(range)).begin());
+                      part_of(std::span(kept_), packed_.packed(range)).begin());
   if (arena.data() == arena_.data() || !options_.stays) return;
   const RangeSet used = used_by(communicator_.rank());
   for (const ArenaRange& range : used.ranges())
@@ -71,7 +87,8 @@ void UnitWeights::keep_from(std::span<const float> arena) {
 }
 
 RangeSet UnitWeights::needed() const {
-  return options_.stays ? kept().united(used_by(communicator_.rank())) : kept();
+  const RangeSet& kept = packed_.set();
+  return options_.stays ? kept.united(used_by(communicator_.rank())) : kept;
 }
 
 Status UnitWeights::gather() {
@@ -81,13 +98,52 @@ Status UnitWeights::gather() {
 
 // Unit by unit, each of which is a sign of progress.
 Status UnitWeights::spread() {
+  if (std::exchange(steps_, false)) {
+    if (const Status copied = copy_step(); !copied.ok()) return copied;
+  }
   if (is_scattered()) return {};
   for (int unit = 0; unit < std::ssize(units_); ++unit) {
     begin(unit);
     if (const Status there = communicator_.finish(transfer_); !there.ok()) return there;
   }
-  if (keeps_all()) home_ = {};
+  if (keeps_all()) std::vector<float>().swap(kept_);
   return {};
+}
+
+// Each rank's home, to those that have its place in other groups.
+Status UnitWeights::copy_step() {
+  const int rank = communicator_.rank();
+  const PackedRanges home(homes_[static_cast<std::size_t>(rank)]);
+  for (const ArenaUnit& unit : units_) {
+    const RangeSet own = home.set().intersected(unit.own);
+    std::vector<Outgoing> sent;
+    std::vector<Incoming> received;
+    for (int keeper = rank % group_; keeper < communicator_.size(); keeper += group_) {
+      const RangeSet of_keeper = homes_[static_cast<std::size_t>(keeper)].intersected(unit.own);
+      for (const ArenaRange& range : of_keeper.ranges()) {
+        const std::span<float> copy = part_of(std::span(kept_), packed_.packed(range));
+        if (keeper == rank)
+          std::ranges::copy(part_of(std::span(step_), home.packed(range)), copy.begin());
+        else
+          received.push_back({keeper, std::as_writable_bytes(copy)});
+      }
+      if (keeper == rank) continue;
+      for (const ArenaRange& range : own.ranges())
+        sent.push_back({keeper, std::as_bytes(part_of(std::span(step_), home.packed(range)))});
+    }
+    const Status copied = communicator_.all_to_all(sent, received, "new weights of " + unit.name);
+    if (!copied.ok()) return copied;
+  }
+  std::vector<float>().swap(step_);
+  return {};
+}
+
+// The first group has all of them.
+Status UnitWeights::collect(std::span<float> whole) {
+  std::vector<PackedRanges> parts;
+  for (std::size_t rank = 0; rank < copies_.size(); ++rank)
+    parts.emplace_back(static_cast<int>(rank) < group_ ? copies_[rank] : RangeSet());
+  return collect_homes(communicator_, parts, kept_, whole);
 }
 
 void UnitWeights::scatter() {
@@ -163,18 +219,19 @@ void UnitWeights::begin(int unit) {
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
   const int rank = communicator_.rank();
-  for (int reader = 0; reader < communicator_.size(); ++reader) {
+  const int first = rank / group_ * group_;  // of the rank's group, which has all weights
+  for (int reader = first; reader < first + group_; ++reader) {
     const RangeSet wanted = read_by(reader, unit);
-    for (int keeper = 0; keeper < communicator_.size(); ++keeper) {
+    for (int keeper = first; keeper < first + group_; ++keeper) {
       if (reader != rank && keeper != rank) continue;
-      const RangeSet part = homes_[static_cast<std::size_t>(keeper)].intersected(wanted);
+      const RangeSet part = copies_[static_cast<std::size_t>(keeper)].intersected(wanted);
       for (const ArenaRange& range : part.ranges()) {
         if (keeper != rank) {
           received.push_back({keeper, std::as_writable_bytes(part_of(arena_, range))});
           continue;
         }
         const std::span<const float> mine =
-            part_of(std::span<const float>(home_), packed_.packed(range));
+            part_of(std::span<const float>(kept_), packed_.packed(range));
         if (reader == rank)
           std::ranges::copy(mine, part_of(arena_, range).begin());
         else

@@ -23,6 +23,10 @@ struct UnitWeightsOptions {
   /// The layers' weights are given back when the forward pass is through them, and gathered again
   /// in the backward pass; else they stay until that is through them.
   bool reshard_after_forward = true;
+  /// So many neighbouring ranks keep all weights together (hybrid sharding; Zhao et al. 2023): they
+  /// divide the ranks, and homes are dealt to such groups (unit_homes()). 0: all ranks. Not where
+  /// what is read stays.
+  std::int64_t shard_ranks = 0;
 };
 
 /// ZeRO-3, or FSDP that reshards after the forward pass (Rajbhandari et al. 2020, arXiv:1910.02054;
@@ -38,11 +42,13 @@ class UnitWeights final : public LayerListener {
               std::span<const RangeSet> homes, const UnitWeightsOptions& options);
   ~UnitWeights() override;
 
-  /// The rank's part, packed in the order of the arena: what an optimizer works on; then spread()
-  /// is called. Where all of the arena stays, a copy that lasts until then.
+  /// The rank's home, packed in the order of the arena: what an optimizer works on; then spread()
+  /// is called. Where all of the arena stays, or several groups keep the weights, a copy that lasts
+  /// until then.
   std::span<float> home();
 
-  /// What of the arena is there between passes becomes what the homes are. Collective.
+  /// What ranks keep, and what of the arena is there between passes, becomes what the homes are.
+  /// Collective.
   runtime::Status spread();
 
   /// Brings all of the arena together on every rank, for what reads it otherwise than by training
@@ -53,11 +59,19 @@ class UnitWeights final : public LayerListener {
   /// Whether all of the arena stays: an optimizer's steps apart it is as of one rank.
   bool keeps_all() const { return options_.stays && options_.used.empty(); }
 
-  /// What the home is of.
-  const RangeSet& kept() const { return packed_.set(); }
+  /// Neighbouring ranks that keep all weights together.
+  int shard_ranks() const { return group_; }
+  /// What the rank keeps, packed: its home, or what its group's part contains beside it. Not where
+  /// all of the arena stays.
+  std::span<const float> kept_values() const { return kept_; }
+  /// Brings the weights together on rank 0, in `whole`, which is empty elsewhere. Collective; not
+  /// where all of the arena stays. Errors: those of Communicator.
+  runtime::Status collect(std::span<float> whole);
+
   /// What of an arena like this one keep_from() reads.
   RangeSet needed() const;
-  /// The home, and what stays of the arena, become what an arena like this one has there.
+  /// What the rank keeps, and what stays of the arena, become what an arena like this one has
+  /// there.
   void keep_from(std::span<const float> arena);
 
   /// Whether weights that passes read have no memory but in these.
@@ -73,6 +87,8 @@ class UnitWeights final : public LayerListener {
  private:
   static constexpr int kNone = -1;
 
+  bool has_copies() const { return group_ < communicator_.size(); }
+  runtime::Status copy_step();
   RangeSet used_by(int rank) const;
   RangeSet read_by(int rank, int unit) const;
   void open();
@@ -86,11 +102,15 @@ class UnitWeights final : public LayerListener {
   Communicator& communicator_;
   Transformer& model_;
   const std::vector<ArenaUnit> units_;
-  const std::vector<RangeSet> homes_;  // by rank
-  const PackedRanges packed_;          // this rank's
   const UnitWeightsOptions options_;
+  const int group_;                     // ranks
+  const std::vector<RangeSet> homes_;   // by rank
+  const std::vector<RangeSet> copies_;  // by rank: what it keeps
+  const PackedRanges packed_;           // this rank's
   std::span<float> arena_;
-  std::vector<float> home_;  // empty: it is in the arena alone
+  std::vector<float> kept_;  // empty: it is in the arena alone
+  std::vector<float> step_;  // where there are copies, the home that an optimizer works on
+  bool steps_ = false;       // it does
   ArenaPages pages_;
   std::vector<char> there_;  // by unit: it has memory
   int coming_ = kNone;

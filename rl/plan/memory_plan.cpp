@@ -72,7 +72,7 @@ struct Sharding {
 // Workers that share passes keep gradients once.
 Sharding sharding_of(const MemoryOptions& options) {
   ZeroLevel level = options.workers > 1 ? options.zero : ZeroLevel::kNone;
-  if (options.tensor > 1) level = std::max(level, ZeroLevel::kGradients);
+  if (options.sharing.ranks > 1) level = std::max(level, ZeroLevel::kGradients);
   return {.moments = level >= ZeroLevel::kMoments,
           .gradients = level >= ZeroLevel::kGradients && options.trained_elements < 0,
           .weights = level == ZeroLevel::kWeights};
@@ -83,14 +83,20 @@ std::int64_t share_of(std::int64_t bytes, const MemoryOptions& options) {
   return (bytes + options.workers - 1) / options.workers;
 }
 
+// What it keeps of the weights at level 3: with the others of its group, all.
+std::int64_t kept_weights(std::int64_t bytes, const MemoryOptions& options) {
+  const std::int64_t ranks = options.shard_ranks > 0 ? options.shard_ranks : options.workers;
+  return (bytes + ranks - 1) / ranks;
+}
+
 // The units as a worker's passes read them and give them gradients; where several share a pass, the
 // first one's, which has the most.
 std::vector<ArenaUnit> units_of(const ModelConfig& config, const MemoryOptions& options) {
   const std::vector<ParameterSpec> specs = parameter_layout(config);
   std::vector<ArenaUnit> units = arena_units(config, specs);
-  if (options.tensor == 1) return units;
+  if (!options.sharing.cuts_weights()) return units;
   const RangeSet used =
-      TensorCuts(config, plan_of(config), static_cast<int>(options.tensor)).used(specs, 0);
+      TensorCuts(config, plan_of(config), static_cast<int>(options.sharing.ranks)).used(specs, 0);
   for (ArenaUnit& unit : units) {
     unit.own = unit.own.intersected(used);
     unit.read = unit.read.intersected(used);
@@ -146,7 +152,7 @@ void add_units(std::vector<MemoryPart>& parts, const ModelConfig& config,
     parts.push_back(
         {kUnits, kElement * (options.reshard_after_forward ? weights_in_pass(units) : used)});
   }
-  const bool is_part = sharded.weights || options.tensor > 1;
+  const bool is_part = sharded.weights || options.sharing.cuts_weights();
   if (is_part && options.sequences > 0)
     parts.push_back({kGatheredPart, kElement * weight_elements(config)});
 }
@@ -201,7 +207,8 @@ std::vector<MemoryPart> checkpoint_memory(const ModelConfig& config, const Memor
                                           bool copies) {
   const Sharding sharded = sharding_of(options);
   std::int64_t times = copies ? 3 : sharded.moments ? 2 : 0;  // collected moments are the copy
-  if (sharded.gradients && (sharded.weights || options.tensor > 1)) ++times;  // collected, copied
+  if (sharded.gradients && (sharded.weights || options.sharing.cuts_weights()))
+    ++times;  // collected, copied
   if (times == 0) return {};
   return {{kCheckpointPart, times * trained_elements(config, options) * kElement}};
 }
@@ -230,9 +237,9 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   const std::int64_t weights = weight_elements(config) * kElement;
   const std::int64_t trained = trained_elements(config, options) * kElement;
   const Sharding sharded = sharding_of(options);
-  std::int64_t held = sharded.weights ? share_of(weights, options) : weights;
+  std::int64_t held = sharded.weights ? kept_weights(weights, options) : weights;
   // What passes read, and the part that the optimizer works on.
-  if (!sharded.weights && options.tensor > 1)
+  if (!sharded.weights && options.sharing.cuts_weights())
     held = kElement * used_elements(units_of(config, options)) + share_of(weights, options);
   if (options.trained_elements >= 0) held += trained;
   std::vector<MemoryPart> parts = {{"weights", held}};
@@ -245,9 +252,11 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
     parts.push_back({"sum of leaves", share_of(trained, options)});
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
   std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
-  if (options.tensor > 1) {  // the inputs of both norms are whole
-    const std::int64_t inputs = config.layers * 2 * config.hidden_size * kElement;
-    kept = inputs + (kept - inputs + options.tensor - 1) / options.tensor;
+  if (options.sharing.ranks > 1) {
+    // Where outputs are cut the inputs of both norms are whole.
+    const std::int64_t inputs =
+        options.sharing.cuts_weights() ? config.layers * 2 * config.hidden_size * kElement : 0;
+    kept = inputs + (kept - inputs + options.sharing.ranks - 1) / options.sharing.ranks;
   }
   // What enters each layer, and the inside of the one that backward is at.
   const std::int64_t token =

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rl/mesh/layout.h"
+#include "rl/mesh/pass_sharing.h"
 #include "rl/model/model_config.h"
 #include "runtime/core/result.h"
 
@@ -41,7 +42,8 @@ struct MemoryOptions {
   std::int64_t positions = 0;          // of a sequence
   std::int64_t workers = 1;            // that train together
   ZeroLevel zero = ZeroLevel::kNone;   // what they keep once; of one worker nothing
-  std::int64_t tensor = 1;             // of them those that share each pass
+  std::int64_t shard_ranks = 0;        // see UnitWeightsOptions
+  PassSharing sharing = {};            // of the workers that share each pass
   bool reshard_after_forward = true;   // see UnitWeightsOptions
   std::int64_t gradient_leaves = 0;    // see GradientRound; 0: one a worker
   bool one_pass_leaves = false;        // a leaf is never more than one pass

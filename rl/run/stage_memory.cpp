@@ -8,7 +8,8 @@
 #include "rl/actor/worker_group.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
-#include "rl/worker/tensor_ranks.h"
+#include "rl/worker/fsdp_size.h"
+#include "rl/worker/team_keys.h"
 #include "rl/worker/zero_level.h"
 
 namespace rl {
@@ -50,7 +51,8 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
                        .positions = rows.longest,
                        .workers = setup.workers,
                        .zero = options.learner.zero,
-                       .tensor = options.learner.tensor,
+                       .shard_ranks = options.learner.shard_ranks,
+                       .sharing = options.learner.sharing,
                        .gradient_leaves = options.gradient_leaves,
                        .one_pass_leaves = rows.is_one_pass(leaf, options.micro_batch),
                        .recompute_layers = options.recompute_layers,
@@ -96,8 +98,10 @@ std::optional<std::string> unseen_rows_note(const RowLengths& rows) {
 
 Status judge_stage_fit(const StageSetup& setup, const DataStage& stage, const FitsNodes& fits,
                        std::optional<std::string>& note) {
+  const Status divides = check_fsdp_size(setup.config, kStageRole, setup.workers);
+  if (!divides.ok()) return divides;
   if (const Result<ModelConfig> model = ModelConfig::load(setup.model); model.ok()) {
-    const Status shared = check_tensor_ranks(setup.config, kStageRole, *model, setup.workers);
+    const Status shared = check_pass_sharing(setup.config, kStageRole, *model, setup.workers);
     if (!shared.ok()) return shared;
   }
   // What cannot be counted is found wrong by the workers, if it is.

@@ -12,7 +12,8 @@
 #include "rl/run/memory_fit.h"
 #include "rl/run/stage_memory.h"
 #include "rl/weights/atomic_file.h"
-#include "rl/worker/tensor_ranks.h"
+#include "rl/worker/fsdp_size.h"
+#include "rl/worker/team_keys.h"
 #include "rl/worker/toy_model.h"
 #include "runtime/core/log.h"
 
@@ -146,6 +147,9 @@ Status StageTrainer::start_workers(const SlotOptions& slot_options) {
   if (const std::string teams = teams_text(setup_.config, kStageRole, setup_.workers);
       !teams.empty())
     LOG(info, "{}", teams);
+  if (const std::string groups = fsdp_size_text(setup_.config, kStageRole, setup_.workers);
+      !groups.empty())
+    LOG(info, "{}", groups);
   std::optional<std::string> tight;
   const Status fits = judge_stage_fit(setup_, *stage_, fits_nodes, tight);
   if (!fits.ok()) return fits;

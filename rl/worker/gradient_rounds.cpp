@@ -24,7 +24,7 @@ std::vector<std::uint8_t> adds_in_turn(std::span<const std::uint8_t> adds, int t
 Status learn_leaf(Learner& learner, std::span<const MicroBatch> passes,
                   std::span<const std::uint8_t> adds, bool last_round, const LearnTurn& learn) {
   if (!learner.sums_in_passes()) return learn(passes, 0);
-  const TensorTeam* team = learner.model().team();
+  const PassTeam* team = learner.model().team();
   const int turns = team == nullptr ? 1 : team->size();
   for (int turn = 0; turn < turns; ++turn) {
     if (passes.size() > 1) {

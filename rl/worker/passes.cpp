@@ -4,7 +4,7 @@
 #include <c10/core/GradMode.h>
 
 #include "rl/model/guarded.h"
-#include "rl/model/tensor_team.h"
+#include "rl/model/pass_team.h"
 #include "rl/worker/shared_pass.h"
 
 namespace rl {

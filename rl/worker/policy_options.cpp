@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "rl/data/prompt_builder.h"
-#include "rl/worker/tensor_ranks.h"
+#include "rl/worker/fsdp_size.h"
+#include "rl/worker/team_keys.h"
 #include "rl/worker/zero_level.h"
 
 namespace rl {
@@ -71,9 +72,12 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   const Result<ZeroLevel> zero = zero_level_from_config(config, role, *kind);
   if (!zero.ok()) return zero.status();
   options.zero = *zero;
-  const Result<std::int64_t> tensor = tensor_ranks_from_config(config, role);
-  if (!tensor.ok()) return tensor.status();
-  options.tensor = *tensor;
+  const Result<std::int64_t> shard_ranks = shard_ranks_from_config(config, role);
+  if (!shard_ranks.ok()) return shard_ranks.status();
+  options.shard_ranks = *shard_ranks;
+  const Result<PassSharing> sharing = pass_sharing_from_config(config, role);
+  if (!sharing.ok()) return sharing.status();
+  options.sharing = *sharing;
   if (role != kStageRole) {  // stages have no such key
     options.reshard_after_forward =
         read.find_bool(sharding_section(role) + ".reshard_after_forward").value_or(true);

@@ -10,7 +10,7 @@
 
 #include "rl/model/autograd.h"
 #include "rl/model/guarded.h"
-#include "rl/model/tensor_team.h"
+#include "rl/model/pass_team.h"
 #include "runtime/codec/codec.h"
 
 namespace rl {

@@ -11,7 +11,7 @@
 
 namespace rl {
 
-/// The passes of the rank at one position of the model's TensorTeam; of a model without one they
+/// The passes of the rank at one position of the model's PassTeam; of a model without one they
 /// are all this rank's own, and nothing is told. All ranks of a team make the same calls. Errors:
 /// those of Communicator. Borrows the model.
 class SharedPass {

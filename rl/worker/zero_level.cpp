@@ -1,5 +1,6 @@
 #include "rl/worker/zero_level.h"
 
+#include "rl/worker/fsdp_size.h"
 #include "rl/worker/policy_options.h"
 
 namespace rl {
@@ -46,6 +47,9 @@ Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string
     return config.out_of_range(
         key, "0 or 1 with trainer.device=" + **device + ": there gradients and weights are whole");
   }
+  const Result<std::int64_t> shard_ranks = shard_ranks_from_config(config, role);
+  if (!shard_ranks.ok()) return shard_ranks.status();
+  if (level == ZeroLevel::kWeights && *shard_ranks == 1) return ZeroLevel::kGradients;
   return level;
 }
 

@@ -23,8 +23,9 @@ runtime::Result<std::optional<std::string>> training_device(const Config& config
 /// Whether it is left to the memory plan; see choose_zero_levels().
 bool is_zero_level_auto(const Config& config, const std::string& role);
 
-/// The level; of auto, which nobody has settled, kNone. kInvalidArgument: one that does not go with
-/// the optimizer or trainer.device.
+/// The level; of auto, which nobody has settled, kNone; of 3 where each worker keeps all weights
+/// (fsdp_size=1), kGradients. kInvalidArgument: one that does not go with the optimizer or
+/// trainer.device.
 runtime::Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string& role,
                                                   OptimizerKind optimizer);
 

@@ -38,10 +38,10 @@ Result<RunMemory> settle_memory(runtime::Runtime& runtime, RlPlan& plan, const S
   if (!fit.ok()) return fit.status();
   if (!fit->fits.ok()) return fit->fits;
   if (fit->zero.shards()) LOG(info, "{}", fit->zero.text());
-  for (const std::string& line : mesh_lines(plan.models.reward_config, sized, slots))
-    LOG(info, "{}", line);
   plan.config = fit->zero.settled(plan.config);
   plan.models.reward_config = fit->zero.settled(plan.models.reward_config);
+  for (const std::string& line : mesh_lines(plan.models.reward_config, sized, slots))
+    LOG(info, "{}", line);
   plan.policy.learner.zero = fit->policy_level;
   return std::move(fit->memory);
 }

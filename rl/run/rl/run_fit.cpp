@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "rl/worker/tensor_ranks.h"
+#include "rl/worker/fsdp_size.h"
+#include "rl/worker/team_keys.h"
 #include "rl/worker/zero_level.h"
 
 namespace rl {
@@ -23,10 +24,13 @@ std::vector<ZeroRole> zero_roles(const TrainerOptions& trainer, const SlotOption
 
 std::vector<std::string> mesh_lines(const Config& config, const TrainerOptions& trainer,
                                     const SlotOptions& slots) {
+  const std::int64_t workers = slots.nodes * slots.per_node;
   std::vector<std::string> lines;
   for (const ZeroRole& role : zero_roles(trainer, slots)) {
-    std::string teams = teams_text(config, role.role, slots.nodes * slots.per_node);
+    std::string teams = teams_text(config, role.role, workers);
     if (!teams.empty()) lines.push_back(std::move(teams));
+    std::string groups = fsdp_size_text(config, role.role, workers);
+    if (!groups.empty()) lines.push_back(std::move(groups));
     for (std::string& key : unused_strategy_keys(config, role.role))
       lines.push_back(std::move(key));
   }
@@ -38,8 +42,12 @@ Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
                        const RunLengths& lengths, const SlotOptions& slots,
                        std::span<const NodeRoom> nodes) {
   const Status shared =
-      check_tensor_ranks(config, kActorRole, policy_model, slots.nodes * slots.per_node);
+      check_pass_sharing(config, kActorRole, policy_model, slots.nodes * slots.per_node);
   if (!shared.ok()) return shared;
+  for (const ZeroRole& role : zero_roles(trainer, slots)) {
+    const Status divides = check_fsdp_size(config, role.role, slots.nodes * slots.per_node);
+    if (!divides.ok()) return divides;
+  }
   const auto count = [&](const Config& settled, PolicyOptions options) {
     const Result<ZeroLevel> level =
         zero_level_from_config(settled, kActorRole, options.learner.optimizer);

@@ -28,7 +28,8 @@ struct RunFit {
       {};  // see check_memory_fits(); where nothing does, levels are as they were
 };
 
-/// A line each for people: how workers share passes, and keys of strategies that are not chosen.
+/// A line each for people: how workers share passes and weights, and keys of strategies that are
+/// not chosen. Of a configuration whose levels of ZeRO are settled.
 std::vector<std::string> mesh_lines(const Config& config, const TrainerOptions& trainer,
                                     const SlotOptions& slots);
 

@@ -11,7 +11,7 @@
 #include "rl/run/rl/teachers.h"
 #include "rl/tokenizer/tokenizer.h"
 #include "rl/worker/reward_model.h"
-#include "rl/worker/tensor_ranks.h"
+#include "rl/worker/team_keys.h"
 #include "rl/worker/toy_model.h"
 
 namespace rl {
@@ -180,7 +180,8 @@ class RoleCounter {
                            .positions = longest_,
                            .workers = workers_,
                            .zero = policy_.learner.zero,
-                           .tensor = policy_.learner.tensor,
+                           .shard_ranks = policy_.learner.shard_ranks,
+                           .sharing = policy_.learner.sharing,
                            .reshard_after_forward = policy_.learner.reshard_after_forward,
                            .gradient_leaves = trainer_.gradient_leaves,
                            .one_pass_leaves = one_pass_leaves(policy_.micro_batch),
@@ -206,7 +207,7 @@ class RoleCounter {
     scoring_.sequences = 0;
     scoring_.recompute_layers = false;
     scoring_.trained_elements = -1;
-    scoring_.tensor = 1;
+    scoring_.sharing = {};
     std::vector<MemoryPart>& parts = memory_.roles.front().parts;
     add_scoring(parts, scoring_memory(model_, with_pass(scoring_, policy_.scoring_batch)));
     if (trainer_.warm_start.steps > 0) add_larger_passes(parts, warm_start_memory());
@@ -239,7 +240,8 @@ class RoleCounter {
     if (!critic.ok()) return critic.status();
     MemoryOptions learning = with_pass(scoring_, critic->micro_batch);
     learning.zero = critic->learner.zero;
-    learning.tensor = critic->learner.tensor;
+    learning.shard_ranks = critic->learner.shard_ranks;
+    learning.sharing = critic->learner.sharing;
     learning.reshard_after_forward = critic->learner.reshard_after_forward;
     learning.one_pass_leaves = one_pass_leaves(critic->micro_batch);
     learning.recompute_layers = critic->recompute_layers;
@@ -253,7 +255,7 @@ class RoleCounter {
       memory_.notes.push_back("critic " + trainer_.critic_model +
                               ": counted as if it were the policy's: " + own.status().message());
     const ModelConfig& model = own.ok() ? *own : model_;
-    const Status shared = check_tensor_ranks(config_, kCriticRole, model, workers_);
+    const Status shared = check_pass_sharing(config_, kCriticRole, model, workers_);
     if (!shared.ok()) return shared;
     memory_.roles.push_back({.role = "critic",
                              .workers = workers_,

@@ -82,6 +82,33 @@ TEST(DryRun, SaysWhatWorkersKeepOnce) {
     EXPECT_TRUE(has(weights.text, part)) << part << " in: " << weights.text;
 }
 
+TEST(DryRun, SaysWhichGroupsKeepTheWeightsOnce) {
+  const std::string section = "actor_rollout_ref.actor.fsdp_config.";
+  const std::string size = section + "fsdp_size=", level = section + "zero_level=";
+  const auto four = [&](std::vector<std::string> overrides) {
+    overrides.emplace_back("trainer.n_gpus_per_node=4");
+    return tell(std::move(overrides));
+  };
+  const Told groups = four({level + "3", size + "2"});
+  EXPECT_EQ(groups.error, "");
+  EXPECT_TRUE(has(groups.text, "actor_rollout_ref.actor: 2 groups of 2 workers, each of which"))
+      << groups.text;
+  EXPECT_TRUE(has(four({size + "2"}).text, size + "2 has no effect below " + level + "3"));
+  EXPECT_TRUE(has(four({level + "3", size + "1"}).text, "keeps all weights, as with " + level));
+  for (const char* all : {"-1", "4"})
+    EXPECT_FALSE(has(four({level + "3", size + all}).text, "groups of")) << all;
+  for (const std::string wrong : {"3", "8"}) {
+    const Told refused = four({size + wrong});
+    EXPECT_TRUE(has(refused.error, section + "fsdp_size: must be")) << refused.error;
+    EXPECT_TRUE(has(refused.error, "divisor of the number of workers, which is 4, got " + wrong))
+        << refused.error;
+  }
+  EXPECT_TRUE(has(four({size + "0"}).error, "fsdp_size")) << four({size + "0"}).error;
+  EXPECT_TRUE(
+      has(four({"algorithm.adv_estimator=gae", "critic.model.fsdp_config.fsdp_size=3"}).error,
+          "critic.fsdp.fsdp_size: must be"));
+}
+
 TEST(DryRun, RefusesWhatTheNodesHaveNoMemoryFor) {
   const std::vector<std::string> eight = {"trainer.n_gpus_per_node=8"};
   const std::vector<NodeRoom> small = {{"node a", 1e9, 2}};

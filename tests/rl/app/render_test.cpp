@@ -43,6 +43,20 @@ TEST(RenderCommand, GivesTextOrErrorPerLine) {
             "{\"text\":\"<s>h\u00e9>\"}\n{\"text\":\"<b>a\"}\n{\"error\":\"TemplateError: no\"}\n");
 }
 
+// As training and agents render it.
+TEST(RenderCommand, AMessageWithoutContentHasTheEmptyText) {
+  const std::string chat =
+      R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{}]}]})"
+      "\n";
+  for (const char* source : {"{% for m in messages %}[{{ m.content }}]{% endfor %}",
+                             "{% for m in messages %}{{ '[' + m.content + ']' }}{% endfor %}",
+                             "{% for m in messages %}[{{ m.content.strip() }}]{% endfor %}"})
+    EXPECT_EQ(render(source, chat).out, "{\"text\":\"[a][]\"}\n") << source;
+  EXPECT_EQ(render("{% for m in messages %}{{ m.content or 'call' }} {% endfor %}", chat).out,
+            "{\"text\":\"a call \"}\n")
+      << "a template that asks says what stands there";
+}
+
 TEST(RenderCommand, NumbersLinesThatAreNoObjects) {
   const Rendered result = render("x", "{}\n[1]\n{\n");
   EXPECT_FALSE(result.all_read);

@@ -25,15 +25,25 @@ std::vector<RangeSet> drawn_units(std::mt19937& random, std::int64_t elements) {
   return sets;
 }
 
+struct Ranks {
+  int all = 1;
+  int group = 1;
+};
+
+Ranks drawn_ranks(std::mt19937& random) {
+  const int group = 1 + static_cast<int>(random() % 4);
+  return {group * (1 + static_cast<int>(random() % 3)), group};
+}
+
 TEST(UnitHomes, AreWholeChunksAndTogetherTheArenaOnce) {
   std::mt19937 random(1);
   for (int time = 0; time < 200; ++time) {
     const std::int64_t elements = 1 + static_cast<std::int64_t>(random() % 600);
-    const int ranks = 1 + static_cast<int>(random() % 6);
+    const Ranks ranks = drawn_ranks(random);
     RangeSet all;
     std::int64_t sum = 0;
     for (const RangeSet& home :
-         unit_homes(drawn_units(random, elements), elements, kChunk, ranks)) {
+         unit_homes(drawn_units(random, elements), elements, kChunk, ranks.all, ranks.group)) {
       for (const ArenaRange& range : home.ranges()) {
         EXPECT_EQ(range.begin % kChunk, 0);
         EXPECT_TRUE(range.end % kChunk == 0 || range.end == elements);
@@ -48,11 +58,42 @@ TEST(UnitHomes, AreWholeChunksAndTogetherTheArenaOnce) {
 
 TEST(UnitHomes, DealEachUnitEvenly) {
   const std::vector<RangeSet> units = {RangeSet{{0, 64}}, RangeSet{{64, 96}}, RangeSet{{96, 200}}};
-  const std::vector<RangeSet> homes = unit_homes(units, 200, kChunk, 3);
-  for (const RangeSet& unit : units) {
-    std::vector<std::int64_t> shares;
-    for (const RangeSet& home : homes) shares.push_back(home.intersected(unit).elements());
-    EXPECT_LE(std::ranges::max(shares) - std::ranges::min(shares), kChunk);
+  for (const Ranks ranks : {Ranks{3, 3}, Ranks{4, 2}, Ranks{6, 2}, Ranks{4, 1}}) {
+    const std::vector<RangeSet> homes = unit_homes(units, 200, kChunk, ranks.all, ranks.group);
+    for (const RangeSet& unit : units) {
+      std::vector<std::int64_t> shares;
+      for (const RangeSet& home : homes) shares.push_back(home.intersected(unit).elements());
+      EXPECT_LE(std::ranges::max(shares) - std::ranges::min(shares), kChunk)
+          << ranks.all << " ranks in groups of " << ranks.group;
+    }
+  }
+}
+
+TEST(GroupHomes, HoldEachRanksHomeAndInEachGroupTheArenaOnce) {
+  std::mt19937 random(3);
+  for (int time = 0; time < 200; ++time) {
+    const std::int64_t elements = 1 + static_cast<std::int64_t>(random() % 600);
+    const Ranks ranks = drawn_ranks(random);
+    const std::vector<RangeSet> units = drawn_units(random, elements);
+    const std::vector<RangeSet> homes = unit_homes(units, elements, kChunk, ranks.all, ranks.group);
+    const std::vector<RangeSet> kept = group_homes(homes, ranks.group);
+    ASSERT_EQ(kept.size(), homes.size());
+    std::vector<RangeSet> of_group(static_cast<std::size_t>(ranks.all / ranks.group));
+    std::vector<std::int64_t> sums(of_group.size(), 0);
+    for (std::size_t rank = 0; rank < kept.size(); ++rank) {
+      const std::size_t group = rank / static_cast<std::size_t>(ranks.group);
+      for (const ArenaRange& range : homes[rank].ranges())
+        EXPECT_TRUE(kept[rank].contains(range)) << rank;
+      of_group[group] = of_group[group].united(kept[rank]);
+      sums[group] += kept[rank].elements();
+      // Even, as if there were no ranks but those of the group.
+      EXPECT_EQ(kept[rank], unit_homes(units, elements, kChunk, ranks.group,
+                                       ranks.group)[rank % static_cast<std::size_t>(ranks.group)]);
+    }
+    for (std::size_t group = 0; group < of_group.size(); ++group) {
+      EXPECT_EQ(of_group[group], (RangeSet{{0, elements}}));
+      EXPECT_EQ(sums[group], elements) << "each once";
+    }
   }
 }
 
@@ -60,9 +101,9 @@ TEST(SlicesOf, AreInOrderAndOneOfEachRankAtATime) {
   std::mt19937 random(2);
   for (int time = 0; time < 200; ++time) {
     const std::int64_t elements = 1 + static_cast<std::int64_t>(random() % 600);
-    const int ranks = 1 + static_cast<int>(random() % 6);
+    const auto [ranks, group] = drawn_ranks(random);
     const std::vector<RangeSet> units = drawn_units(random, elements);
-    const std::vector<RangeSet> homes = unit_homes(units, elements, kChunk, ranks);
+    const std::vector<RangeSet> homes = unit_homes(units, elements, kChunk, ranks, group);
     for (const RangeSet& unit : units) {
       for (const ArenaRange& range : unit.ranges()) {
         RangeSet covered;

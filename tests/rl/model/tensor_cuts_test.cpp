@@ -86,11 +86,11 @@ TEST(TensorCuts, DealProductsEvenly) {
 TEST(TensorCuts, HeadsAreNotCut) {
   ModelConfig config;
   config.kv_heads = 3;
-  EXPECT_TRUE(check_tensor_ranks(config, 3).ok());
-  const runtime::Status status = check_tensor_ranks(config, 4);
+  EXPECT_TRUE(check_sharing_ranks(config, 3).ok());
+  const runtime::Status status = check_sharing_ranks(config, 4);
   EXPECT_EQ(status.code(), runtime::ErrorCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
-            "the model has 3 key heads, which cannot be dealt to 4 tensor-parallel ranks");
+            "the model has 3 key heads, which cannot be dealt to 4 ranks that share each pass");
 }
 
 }  // namespace

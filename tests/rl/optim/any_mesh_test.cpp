@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -30,11 +31,12 @@ constexpr int kSteps = 3;
 constexpr int kPasses = 2;  // of a leaf
 
 struct Training {
-  fs::path model;
+  fs::path model = {};     // empty: large_config()
   std::uint64_t seed = 0;  // of the data
   int leaves = 1;
   bool adapter = false;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
+  bool long_passes = false;  // of rows for several ranks, some of them shared
 };
 
 struct Mesh {
@@ -42,6 +44,8 @@ struct Mesh {
   ZeroLevel zero = ZeroLevel::kNone;
   bool reshard_after_forward = true;
   int tensor = 1;  // ranks that share each pass
+  PassCut cut = PassCut::kOutputs;
+  int shard_ranks = 0;  // see UnitWeightsOptions
 
   int teams() const { return ranks / tensor; }
 };
@@ -53,26 +57,33 @@ struct Outcome {
 };
 
 // Short sequences; now and then there are none.
-PackedBatch leaf_of(const Training& run, int step, int leaf, std::int64_t vocabulary) {
+PackedBatch leaf_of(const Training& run, int step, int leaf, const ModelConfig& model) {
   std::seed_seq seeds{run.seed, static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(leaf)};
   std::mt19937 random(seeds);
   const auto draw = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };
   PackedBatch batch;
-  const int sequences = leaf > 0 && draw(0, 9) == 0 ? 0 : draw(1, 3);
+  const bool is_empty = leaf > 0 && draw(0, 9) == 0;
+  const int sequences = is_empty ? 0 : run.long_passes ? draw(3, 5) : draw(1, 3);
+  constexpr int kBeginning = 66;
+  const int longest = static_cast<int>(std::min<std::int64_t>(model.max_position_embeddings, 90));
   for (int i = 0; i < sequences; ++i) {
-    std::vector<std::int32_t> tokens(static_cast<std::size_t>(draw(2, 9)));
-    for (std::int32_t& token : tokens) token = draw(0, static_cast<int>(vocabulary) - 1);
+    const int length = run.long_passes ? draw(longest - 20, longest) : draw(2, 9);
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(length));
+    for (std::int32_t& token : tokens) token = draw(0, static_cast<int>(model.vocab_size) - 1);
+    if (run.long_passes && longest - 20 > kBeginning && leaf % 2 == 0 && i > 1)  // as before it
+      std::copy_n(batch.ids.end() - (batch.cu_seqlens.back() - batch.cu_seqlens.rbegin()[1]),
+                  kBeginning, tokens.begin());
     batch.append(tokens);
   }
   return batch;
 }
 
 // A leaf in passes: a sequence each, but for the last.
-PackedBatch pass_of(const Training& run, int step, int leaf, int pass, std::int64_t vocabulary) {
+PackedBatch pass_of(const Training& run, int step, int leaf, int pass, const ModelConfig& model) {
   if (leaf >= run.leaves) return {};
-  const PackedBatch all = leaf_of(run, step, leaf, vocabulary);
+  const PackedBatch all = leaf_of(run, step, leaf, model);
   PackedBatch part;
   for (std::int64_t i = 0; i < all.sequences(); ++i) {
     if (std::min<std::int64_t>(i, kPasses - 1) != pass) continue;
@@ -83,7 +94,25 @@ PackedBatch pass_of(const Training& run, int step, int leaf, int pass, std::int6
   return part;
 }
 
+// Of which every unit has chunks for eight ranks.
+ModelConfig large_config() {
+  ModelConfig config;
+  config.family = "llama";
+  config.hidden_size = 256;
+  config.layers = 2;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 64;
+  config.intermediate_size = 512;
+  config.vocab_size = 2048;
+  config.max_position_embeddings = 64;
+  return config;
+}
+
 std::unique_ptr<Transformer> load(const Training& run) {
+  if (run.model.empty())
+    return std::make_unique<Transformer>(large_config(), Parameters::random(large_config(), 1),
+                                         TransformerOptions{.threads = 1});
   auto config = ModelConfig::load(run.model);
   EXPECT_TRUE(config.ok()) << config.status().to_string();
   auto model = Transformer::load(*config, run.model, 1, {.threads = 1});
@@ -145,10 +174,12 @@ Outcome train_on(const Training& run, const Mesh& mesh, const Stretch& stretch =
       options.sgd.momentum = 0.9F;
       options.zero = mesh.zero;
       options.reshard_after_forward = mesh.reshard_after_forward;
+      options.shard_ranks = mesh.shard_ranks;
+      options.sharing = {mesh.tensor, mesh.cut};
       Learner learner(load(run),
                       {std::make_unique<Communicator>(std::move(links[at])), std::move(teams[at])},
                       options);
-      const std::int64_t vocabulary = learner.model().config().vocab_size;
+      const ModelConfig& model = learner.model().config();
       if (!stretch.from.empty()) {
         const runtime::Status loaded = learner.load(stretch.from);
         ASSERT_TRUE(loaded.ok()) << loaded.to_string();
@@ -158,7 +189,7 @@ Outcome train_on(const Training& run, const Mesh& mesh, const Stretch& stretch =
           std::vector<std::uint8_t> adds;
           for (int leaf = first; leaf < first + mesh.ranks; ++leaf)
             adds.push_back(
-                leaf < run.leaves && leaf_of(run, step, leaf, vocabulary).sequences() > 0 ? 1 : 0);
+                leaf < run.leaves && leaf_of(run, step, leaf, model).sequences() > 0 ? 1 : 0);
           learner.begin_leaf(first + rank);
           const bool last = first + mesh.ranks >= run.leaves;
           for (int turn = 0; turn < mesh.tensor; ++turn) {
@@ -168,7 +199,7 @@ Outcome train_on(const Training& run, const Mesh& mesh, const Stretch& stretch =
             for (int pass = 0; pass < kPasses; ++pass) {
               if (pass + 1 == kPasses && learner.sums_in_passes())
                 learner.expect_last_pass(in_turn, last && turn + 1 == mesh.tensor);
-              learn_batch(learner, turn, pass_of(run, step, first + rank, pass, vocabulary));
+              learn_batch(learner, turn, pass_of(run, step, first + rank, pass, model));
             }
           }
           const runtime::Status added = learner.add_round(adds, last);
@@ -178,6 +209,7 @@ Outcome train_on(const Training& run, const Mesh& mesh, const Stretch& stretch =
         ASSERT_TRUE(report.ok()) << report.status().to_string();
         if (rank == 0) outcome.norms.push_back(report->grad_norm);
       }
+      EXPECT_TRUE(learner.check_equal_weights().ok());
       if (rank == 0) outcome.most_weights = learner.most_weights_there();
       if (!stretch.into.empty()) {
         ASSERT_TRUE(learner.collect_state().ok());
@@ -212,42 +244,59 @@ void expect_two_units(const fs::path& folder, const Outcome& outcome) {
 }
 
 // One of the numbers of ranks that may share a pass.
-int drawn_tensor(const fs::path& folder, int ranks, int drawn) {
+int drawn_tensor(const fs::path& folder, int ranks, int least, int drawn) {
   const auto config = ModelConfig::load(folder);
   EXPECT_TRUE(config.ok());
   std::vector<int> possible;
-  for (int tensor = 1; tensor <= ranks; ++tensor)
-    if (ranks % tensor == 0 && check_tensor_ranks(*config, tensor).ok()) possible.push_back(tensor);
+  for (int tensor = least; tensor <= ranks; ++tensor)
+    if (ranks % tensor == 0 && check_sharing_ranks(*config, tensor).ok())
+      possible.push_back(tensor);
   return possible[static_cast<std::size_t>(drawn) % possible.size()];
 }
 
-// Returns how many ranks shared each pass.
-int expect_same_bits(const fs::path& folder, std::uint64_t seed) {
+// A divisor of the ranks, or 0.
+int drawn_shard(int ranks, int drawn) {
+  std::vector<int> possible = {0};
+  for (int shard = 1; shard <= ranks; ++shard)
+    if (ranks % shard == 0) possible.push_back(shard);
+  return possible[static_cast<std::size_t>(drawn) % possible.size()];
+}
+
+// Returns the mesh that was drawn.
+Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed) {
   std::mt19937 random(static_cast<unsigned>(seed));
   const auto draw = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };
-  Training run{.model = folder, .seed = seed, .leaves = draw(3, 8)};
-  run.adapter = draw(0, 2) == 0;
+  Training run{.model = folder, .seed = seed, .long_passes = seed % 3 == 0};
+  run.leaves = draw(3, run.long_passes ? 4 : 8);
+  run.adapter = draw(0, 2) == 0 && !run.long_passes;
   run.optimizer = draw(0, 2) == 0 ? OptimizerKind::kSgd : OptimizerKind::kAdamW;
   SCOPED_TRACE(folder.filename().string() + ", seed " + std::to_string(seed) + ", " +
-               std::to_string(run.leaves) + " leaves" + (run.adapter ? ", an adapter" : ""));
+               std::to_string(run.leaves) + " leaves" + (run.adapter ? ", an adapter" : "") +
+               (run.long_passes ? ", long passes" : ""));
   const Outcome one = train_on(run, {});
   EXPECT_EQ(one.norms.size(), static_cast<std::size_t>(kSteps));
   EXPECT_GT(one.norms.front(), 0.0);
-  Mesh several{.ranks = draw(2, 8),
+  Mesh several{.ranks = run.long_passes ? 2 * draw(1, 2) : draw(2, 8),
                .zero = static_cast<ZeroLevel>(draw(0, 3)),
                .reshard_after_forward = draw(0, 2) > 0};
-  if (!run.adapter) several.tensor = drawn_tensor(folder, several.ranks, draw(0, 3));
+  if (!run.adapter)
+    several.tensor =
+        drawn_tensor(folder, several.ranks, /*least=*/run.long_passes ? 2 : 1, draw(0, 3));
+  several.shard_ranks = drawn_shard(several.ranks, draw(0, 11));
+  if (run.long_passes || draw(0, 4) == 0) several.cut = PassCut::kRows;
   SCOPED_TRACE(std::to_string(several.ranks) + " ranks, ZeRO " +
-               std::to_string(static_cast<int>(several.zero)) + ", tensor " +
-               std::to_string(several.tensor));
+               std::to_string(static_cast<int>(several.zero)) + ", teams of " +
+               std::to_string(several.tensor) +
+               (several.cut == PassCut::kRows ? " by rows" : " by outputs") + ", shards of " +
+               std::to_string(several.shard_ranks));
   const Outcome all = train_on(run, several);
   EXPECT_EQ(all.norms, one.norms);
   if (several.zero == ZeroLevel::kWeights && several.reshard_after_forward)
     expect_two_units(folder, all);
   for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
-  return several.tensor;
+  return several;
 }
 
 TEST(AnyMesh, ACheckpointOfOneGoesOnWithAnother) {
@@ -265,7 +314,8 @@ TEST(AnyMesh, ACheckpointOfOneGoesOnWithAnother) {
       const fs::path saved = folder.file(name + (adapter ? "-adapter" : ""));
       (void)train_on(run, {.ranks = 3, .zero = ZeroLevel::kWeights}, {.last = 2, .into = saved});
       for (const Mesh& mesh : {Mesh{1, ZeroLevel::kNone}, Mesh{2, ZeroLevel::kMoments},
-                               Mesh{4, ZeroLevel::kGradients}, Mesh{2, ZeroLevel::kWeights}}) {
+                               Mesh{4, ZeroLevel::kGradients}, Mesh{2, ZeroLevel::kWeights},
+                               Mesh{.ranks = 4, .zero = ZeroLevel::kWeights, .shard_ranks = 2}}) {
         const Outcome rest = train_on(run, mesh, {.first = 2, .from = saved});
         EXPECT_EQ(rest.norms.back(), whole.norms.back());
         EXPECT_TRUE(rest.trained[0] == whole.trained[0])
@@ -277,16 +327,51 @@ TEST(AnyMesh, ACheckpointOfOneGoesOnWithAnother) {
   EXPECT_EQ(checked, 6);
 }
 
+// Groups that keep the weights once each, of a model of which every rank has a part, and a
+// checkpoint of them.
+TEST(AnyMesh, GroupsKeepTheWeightsOnceEach) {
+  const support::TemporaryFolder folder;
+  const Training run{.seed = 5, .leaves = 5};
+  const Outcome one = train_on(run, {});
+  ASSERT_GT(one.norms.front(), 0.0);
+  for (const auto& [ranks, shard, tensor] :
+       {std::array{4, 2, 1}, {6, 3, 1}, {6, 2, 1}, {4, 1, 1}, {4, 2, 2}, {8, 4, 2}}) {
+    SCOPED_TRACE(std::to_string(ranks) + " ranks, shards of " + std::to_string(shard) +
+                 ", tensor " + std::to_string(tensor));
+    const Mesh mesh{
+        .ranks = ranks, .zero = ZeroLevel::kWeights, .tensor = tensor, .shard_ranks = shard};
+    const Outcome all = train_on(run, mesh);
+    EXPECT_EQ(all.norms, one.norms);
+    for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
+  }
+  const Mesh mesh{.ranks = 4, .zero = ZeroLevel::kWeights, .shard_ranks = 2};
+  const fs::path saved = folder.file("saved");
+  (void)train_on(run, mesh, {.last = 2, .into = saved});
+  for (const Mesh& other : {Mesh{}, mesh, Mesh{.ranks = 3, .zero = ZeroLevel::kWeights}}) {
+    const Outcome rest = train_on(run, other, {.first = 2, .from = saved});
+    EXPECT_EQ(rest.norms.back(), one.norms.back()) << other.ranks;
+    EXPECT_TRUE(rest.trained[0] == one.trained[0]) << other.ranks;
+  }
+}
+
 TEST(AnyMesh, TrainsEveryFamilyToTheSameBits) {
   std::uint64_t seed = 0;
   int families = 0;
   int shared = 0;
+  int by_rows = 0;
+  int grouped = 0;
   for (const fs::path& folder : testing::model_cases()) {
     ++families;
-    for (int time = 0; time < 3; ++time)
-      if (expect_same_bits(folder, ++seed) > 1) ++shared;
+    for (int time = 0; time < 3; ++time) {
+      const Mesh drawn = expect_same_bits(folder, ++seed);
+      if (drawn.tensor > 1) ++(drawn.cut == PassCut::kRows ? by_rows : shared);
+      const bool in_groups = drawn.shard_ranks > 0 && drawn.shard_ranks < drawn.ranks;
+      if (in_groups && drawn.zero == ZeroLevel::kWeights) ++grouped;
+    }
   }
-  EXPECT_GT(shared, 15);
+  EXPECT_GT(shared, 9);
+  EXPECT_GT(by_rows, families);
+  EXPECT_GT(grouped, 5);
   EXPECT_GT(families, 20);
 }
 

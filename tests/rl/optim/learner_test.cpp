@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -60,6 +61,30 @@ LearnerOptions decaying(OptimizerKind kind, bool decay_norms) {
 
 const std::vector<OptimizerKind> kKinds{OptimizerKind::kAdamW, OptimizerKind::kSgd,
                                         OptimizerKind::kMuon};
+
+/// Bytes that a line of /proc/self/status has in kB.
+std::int64_t status_bytes(const std::string& name) {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(name + ":")) return std::stoll(line.substr(name.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+TEST(Learner, ResetsItsOptimizerWithoutTwoStatesAtATime) {
+  ModelConfig large = config();
+  large.vocab_size = 1 << 18;
+  auto weights = std::make_unique<Transformer>(large, Parameters::random(large, 1),
+                                               TransformerOptions{.threads = 1});
+  const std::int64_t state =
+      2 * static_cast<std::int64_t>(sizeof(float)) * weights->parameters().arena_size();
+  Learner learner(std::move(weights), make_single_communicator(), {});
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins anew
+  const std::int64_t before = status_bytes("VmRSS");
+  if (status_bytes("VmHWM") > before + state / 4) GTEST_SKIP() << "the peak cannot be reset";
+  learner.reset_optimizer();
+  EXPECT_LT(status_bytes("VmHWM"), before + state / 2) << "a state has " << state << " bytes";
+}
 
 // Gradients are zero, so that decay is all there is.
 TEST(Learner, MatricesDecayAndNormsAndBiasesOnlyIfAskedTo) {

@@ -118,6 +118,21 @@ TEST(MemoryPlan, WeightsThatAreKeptOnceAreGatheredToGenerate) {
   EXPECT_EQ((RoleMemory{.role = "", .parts = parts}.total()), 1888 + 400 + 200 + cache + 5952);
 }
 
+TEST(MemoryPlan, OfAGroupThatKeepsTheWeightsOnceAWorkerHasMoreOfThem) {
+  MemoryOptions options{.forward_tokens = 10, .workers = 4, .zero = ZeroLevel::kWeights};
+  const auto once = training_memory(small_config(), options);
+  options.shard_ranks = 2;
+  const auto twice = training_memory(small_config(), options);
+  ASSERT_EQ(twice.size(), once.size());
+  EXPECT_EQ(bytes_of(twice, "weights"), 5952 / 2);
+  for (const MemoryPart& part : once) {
+    if (part.name == "weights") continue;
+    EXPECT_EQ(bytes_of(twice, part.name), part.bytes) << part.name;
+  }
+  options.zero = ZeroLevel::kGradients;
+  EXPECT_EQ(bytes_of(training_memory(small_config(), options), "weights"), 5952);
+}
+
 TEST(MemoryPlan, AnAdapterBesideWholeWeightsIsOfLevelOne) {
   MemoryOptions options{.trained_elements = 100, .workers = 4, .zero = ZeroLevel::kGradients};
   const auto parts = training_memory(small_config(), options);

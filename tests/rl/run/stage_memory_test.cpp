@@ -115,6 +115,14 @@ TEST_F(StageMemoryTest, CountsWhatWorkersKeepOnce) {
   EXPECT_EQ(weights["weights"], 2976);
   EXPECT_EQ(weights["gathered units"], 4 * (608 + 608));
   EXPECT_EQ(weights[kCheckpointPart], 3 * 5952);
+  EXPECT_EQ(parts(setup({"engine.zero_level=3", "engine.fsdp_size=2"}))["weights"], 2976);
+  EXPECT_EQ(parts(setup({"engine.zero_level=3", "engine.fsdp_size=1"}))["weights"], 5952);
+  std::optional<std::string> note;
+  const runtime::Status odd = judge_stage_fit(
+      setup({"engine.fsdp_size=3"}), stage_, [](const RoleMemory&) { return runtime::Status(); },
+      note);
+  EXPECT_EQ(odd.code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(odd.message().find("engine.fsdp_size: must be"), std::string::npos) << odd.message();
 }
 
 TEST_F(StageMemoryTest, AutoIsTheLowestLevelThatFits) {

@@ -64,6 +64,10 @@ TEST_F(LeavesTest, WhatIsKeptOnceGivesTheSameModel) {
           << "level " << level << ", " << workers << " workers";
     }
   }
+  const std::string groups =
+      " actor_rollout_ref.actor.fsdp_config.zero_level=3"
+      " actor_rollout_ref.actor.fsdp_config.fsdp_size=2";
+  EXPECT_TRUE(model_of("groups", command + groups, 4) == whole);
 }
 
 // A critic learns beside, after a warm start, and mini-batches have fewer prompts than workers.

@@ -84,6 +84,32 @@ TEST_F(RunFitTest, WhereNothingFitsTheFiguresAreThoseOfLevelZero) {
   EXPECT_EQ(refused->zero.text(), "");
 }
 
+// Where groups of two have all weights, level 3 needs more than with one group of four.
+TEST_F(RunFitTest, AutoCountsWhatAGroupKeeps) {
+  model_ = small_config();
+  model_.layers = 1000;  // of which two are there at a time
+  policy_.learner.shard_ranks = 2;
+  const std::int64_t twice = need(3);
+  policy_.learner.shard_ranks = 0;
+  const std::int64_t once = need(3);
+  ASSERT_EQ(twice - once, 4 * 4 * weight_elements(model_) / 4);
+  EXPECT_TRUE(fit(once)->fits.ok());
+  policy_.learner.shard_ranks = 2;
+  EXPECT_FALSE(fit(once)->fits.ok());
+  const auto there = fit(twice);
+  EXPECT_TRUE(there->fits.ok());
+  EXPECT_EQ(there->policy_level, ZeroLevel::kWeights);
+}
+
+TEST_F(RunFitTest, AGroupMustDivideTheWorkers) {
+  const std::string key = "actor_rollout_ref.actor.fsdp_config.fsdp_size";
+  config_ = config({"actor_rollout_ref.model.path=toy", key + "=3"});
+  const auto refused = fit(0);
+  EXPECT_EQ(refused.status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.status().message().find(key + ": must be"), std::string::npos)
+      << refused.status().message();
+}
+
 TEST_F(RunFitTest, ANodeThatDoesNotSayWhatItHasChangesNothing) {
   const auto unknown = fit(0);
   ASSERT_TRUE(unknown.ok()) << unknown.status().to_string();

@@ -311,6 +311,12 @@ TEST_F(RunMemoryTest, WhatWorkersKeepOnceIsCountedByRole) {
   EXPECT_EQ(critic["gathered units"], 4 * 1216);
   EXPECT_EQ(critic.count(kGatheredPart), 0u) << "it does not generate";
   EXPECT_EQ(critic[kCheckpointPart], 3 * 5952);
+  policy_.learner.zero = ZeroLevel::kWeights;
+  policy_.learner.shard_ranks = 1;
+  config_ = config({"critic.fsdp.zero_level=3", "critic.fsdp.fsdp_size=1"});
+  EXPECT_EQ(parts_of(role("policy").parts)["weights"], 5952);
+  EXPECT_EQ(parts_of(role("critic").parts)["weights"], 5952);
+  policy_.learner.zero = ZeroLevel::kGradients;
   policy_.micro_batch = {.samples_max = 3};
   EXPECT_EQ(parts_of(role("policy").parts)["gradients of a leaf"], 5952);
   policy_.micro_batch = {.tokens_max = 64};

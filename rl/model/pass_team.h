@@ -1,5 +1,5 @@
-// TensorTeam: ranks that make a pass together, each of which computes a part of the outputs of
-// every product (tensor parallelism).
+// PassTeam: ranks that make a pass together, each of which computes a part of the outputs of every
+// product (tensor parallelism) or a part of the rows (sequence parallelism).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,18 +12,21 @@
 
 #include "rl/comm/communicator.h"
 #include "rl/mesh/column_cut.h"
+#include "rl/mesh/pass_sharing.h"
 
 namespace rl {
 
-/// Only outputs are cut, never what is summed over, so that every number has the bits of one rank
-/// (docs/adr/0050). All ranks make the same calls in the same order. On the CPU. Borrows the
-/// communicator, whose errors end the pass as a StatusException.
-class TensorTeam {
+/// Only outputs and rows are cut, never what is summed over, so that every number has the bits of
+/// one rank (docs/adr/0050, 0052). All ranks make the same calls in the same order. On the CPU.
+/// Borrows the communicator, whose errors end the pass as a StatusException.
+class PassTeam {
  public:
-  explicit TensorTeam(Communicator& communicator) : communicator_(communicator) {}
+  explicit PassTeam(Communicator& communicator, PassCut cut = PassCut::kOutputs)
+      : communicator_(communicator), cut_(cut) {}
 
   int rank() const { return communicator_.rank(); }
   int size() const { return communicator_.size(); }
+  PassCut cut() const { return cut_; }
   Communicator& communicator() const { return communicator_; }
 
   /// Of tensors [R, own columns], fp32 or bf16, with one cut each: all columns, on every rank.
@@ -33,15 +36,28 @@ class TensorTeam {
 
   /// This rank's columns of a tensor that has all, dense.
   at::Tensor own_columns(const at::Tensor& all, const ColumnCut& cut) const;
+  /// Its rows, a view.
+  at::Tensor own_rows(const at::Tensor& all, const ColumnCut& rows) const;
 
   /// Of a matrix of which each rank has the rows of `rows`: all rows of the rank's columns, dense.
   at::Tensor columns_of_rows(const at::Tensor& own_rows, const ColumnCut& rows,
                              const ColumnCut& columns, std::string_view what) const;
 
+  /// The other way round: of a matrix of which each rank has the columns of `columns`, the rank's
+  /// rows with all columns, dense.
+  at::Tensor rows_of_columns(const at::Tensor& own_columns, const ColumnCut& columns,
+                             const ColumnCut& rows, std::string_view what) const;
+
+  /// Of a matrix of which each rank has the rows of `rows`: all of them, on every rank.
+  at::Tensor all_rows(const at::Tensor& own, const ColumnCut& rows, std::string_view what) const;
+
   /// Of a matrix [N, H] whose rows lie on different ranks, all rows: row i is on rank owner[i], and
   /// `own` has this rank's ones in their order.
   at::Tensor all_rows(const at::Tensor& own, std::span<const int> owner,
                       std::string_view what) const;
+
+  /// Of as many numbers of rows on every rank: how the ranks have the rows of each.
+  std::vector<ColumnCut> row_cuts(std::span<const std::int64_t> own, std::string_view what) const;
 
   /// What that rank has; the others' are ignored.
   std::vector<std::byte> from(int rank, std::span<const std::byte> mine,
@@ -49,6 +65,7 @@ class TensorTeam {
 
  private:
   Communicator& communicator_;
+  PassCut cut_;
 };
 
 }  // namespace rl

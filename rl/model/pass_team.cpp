@@ -1,8 +1,10 @@
-#include "rl/model/tensor_team.h"
+#include "rl/model/pass_team.h"
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "rl/model/guarded.h"
 #include "runtime/core/check.h"
@@ -22,9 +24,9 @@ std::span<std::byte> room_of(const at::Tensor& t) {
 
 }  // namespace
 
-std::vector<at::Tensor> TensorTeam::all_columns(std::span<const at::Tensor> own,
-                                                std::span<const ColumnCut> cuts,
-                                                std::string_view what) const {
+std::vector<at::Tensor> PassTeam::all_columns(std::span<const at::Tensor> own,
+                                              std::span<const ColumnCut> cuts,
+                                              std::string_view what) const {
   CHECK(own.size() == cuts.size());
   std::vector<at::Tensor> dense;
   std::vector<at::Tensor> all;
@@ -56,17 +58,21 @@ std::vector<at::Tensor> TensorTeam::all_columns(std::span<const at::Tensor> own,
   return all;
 }
 
-at::Tensor TensorTeam::all_columns(const at::Tensor& own, const ColumnCut& cut,
-                                   std::string_view what) const {
+at::Tensor PassTeam::all_columns(const at::Tensor& own, const ColumnCut& cut,
+                                 std::string_view what) const {
   return all_columns(std::span(&own, 1), std::span(&cut, 1), what).front();
 }
 
-at::Tensor TensorTeam::own_columns(const at::Tensor& all, const ColumnCut& cut) const {
+at::Tensor PassTeam::own_columns(const at::Tensor& all, const ColumnCut& cut) const {
   return all.narrow(1, cut.first(rank()), cut.size(rank())).contiguous();
 }
 
-at::Tensor TensorTeam::columns_of_rows(const at::Tensor& own_rows, const ColumnCut& rows,
-                                       const ColumnCut& columns, std::string_view what) const {
+at::Tensor PassTeam::own_rows(const at::Tensor& all, const ColumnCut& rows) const {
+  return all.narrow(0, rows.first(rank()), rows.size(rank()));
+}
+
+at::Tensor PassTeam::columns_of_rows(const at::Tensor& own_rows, const ColumnCut& rows,
+                                     const ColumnCut& columns, std::string_view what) const {
   const at::Tensor all = at::empty({rows.total(), columns.size(rank())}, own_rows.options());
   const auto place = [&](int peer) { return all.narrow(0, rows.first(peer), rows.size(peer)); };
   std::vector<at::Tensor> dense;
@@ -88,8 +94,49 @@ at::Tensor TensorTeam::columns_of_rows(const at::Tensor& own_rows, const ColumnC
   return all;
 }
 
-at::Tensor TensorTeam::all_rows(const at::Tensor& own, std::span<const int> owner,
-                                std::string_view what) const {
+at::Tensor PassTeam::rows_of_columns(const at::Tensor& own_columns, const ColumnCut& columns,
+                                     const ColumnCut& rows, std::string_view what) const {
+  const at::Tensor all = at::empty({rows.size(rank()), columns.total()}, own_columns.options());
+  const at::Tensor dense = own_columns.contiguous();
+  std::vector<std::pair<at::Tensor, at::Tensor>> parts;  // what comes, and its place
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int peer = 0; peer < size(); ++peer) {
+    const at::Tensor part = dense.narrow(0, rows.first(peer), rows.size(peer));
+    const at::Tensor place = all.narrow(1, columns.first(peer), columns.size(peer));
+    if (peer == rank()) {
+      place.copy_(part);
+      continue;
+    }
+    if (part.numel() > 0) sent.push_back({peer, bytes_in(part)});
+    if (place.numel() == 0) continue;
+    parts.emplace_back(at::empty(place.sizes(), place.options()), place);
+    received.push_back({peer, room_of(parts.back().first)});
+  }
+  throw_unless_ok(communicator_.all_to_all(sent, received, what));
+  for (const auto& [values, place] : parts) place.copy_(values);
+  return all;
+}
+
+at::Tensor PassTeam::all_rows(const at::Tensor& own, const ColumnCut& rows,
+                              std::string_view what) const {
+  const at::Tensor all = at::empty({rows.total(), own.size(1)}, own.options());
+  const at::Tensor dense = own.contiguous();
+  own_rows(all, rows).copy_(dense);
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    if (dense.numel() > 0) sent.push_back({peer, bytes_in(dense)});
+    const at::Tensor place = all.narrow(0, rows.first(peer), rows.size(peer));
+    if (place.numel() > 0) received.push_back({peer, room_of(place)});
+  }
+  throw_unless_ok(communicator_.all_to_all(sent, received, what));
+  return all;
+}
+
+at::Tensor PassTeam::all_rows(const at::Tensor& own, std::span<const int> owner,
+                              std::string_view what) const {
   std::vector<std::int64_t> rows_of(static_cast<std::size_t>(size()), 0);
   for (const int rank : owner) ++rows_of[static_cast<std::size_t>(rank)];
   CHECK(own.size(0) == rows_of[static_cast<std::size_t>(rank())]);
@@ -115,8 +162,31 @@ at::Tensor TensorTeam::all_rows(const at::Tensor& own, std::span<const int> owne
   return all;
 }
 
-std::vector<std::byte> TensorTeam::from(int rank, std::span<const std::byte> mine,
-                                        std::string_view what) const {
+std::vector<ColumnCut> PassTeam::row_cuts(std::span<const std::int64_t> own,
+                                          std::string_view what) const {
+  const auto count = static_cast<std::int64_t>(own.size());
+  const at::Tensor all = at::empty({size(), count}, at::kLong);
+  std::copy(own.begin(), own.end(), all[rank()].mutable_data_ptr<std::int64_t>());
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank() || own.empty()) continue;
+    sent.push_back({peer, bytes_in(all[rank()])});
+    received.push_back({peer, room_of(all[peer])});
+  }
+  throw_unless_ok(communicator_.all_to_all(sent, received, what));
+  std::vector<ColumnCut> cuts;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::vector<std::int64_t> sizes;
+    for (int peer = 0; peer < size(); ++peer)
+      sizes.push_back(all[peer].const_data_ptr<std::int64_t>()[i]);
+    cuts.push_back(ColumnCut::of_sizes(sizes));
+  }
+  return cuts;
+}
+
+std::vector<std::byte> PassTeam::from(int rank, std::span<const std::byte> mine,
+                                      std::string_view what) const {
   const auto sizes = communicator_.all_gather(mine.size(), what);
   throw_unless_ok(sizes.status());
   if (rank == this->rank()) {

@@ -1,4 +1,4 @@
-#include "rl/worker/tensor_ranks.h"
+#include "rl/worker/team_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -15,10 +15,13 @@ runtime::Result<std::int64_t> tensor_ranks(std::vector<std::string> overrides,
                                            const std::string& role = kActorRole) {
   const auto config = Config::load({.file = {}, .overrides = std::move(overrides)});
   if (!config.ok()) return config.status();
-  return tensor_ranks_from_config(*config, role);
+  const auto sharing = pass_sharing_from_config(*config, role);
+  if (!sharing.ok()) return sharing.status();
+  EXPECT_EQ(sharing->cut, PassCut::kOutputs);
+  return sharing->ranks;
 }
 
-TEST(TensorRanks, ARolesOwnNumberCountsWithItsStrategy) {
+TEST(TeamKeys, ARolesOwnNumberCountsWithItsStrategy) {
   const std::string all = "parallel_config.tensor_parallel_size=2";
   const std::string own = "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4";
   EXPECT_EQ(tensor_ranks({}).value(), 1);
@@ -37,14 +40,40 @@ TEST(TensorRanks, ARolesOwnNumberCountsWithItsStrategy) {
   EXPECT_TRUE(unused_strategy_keys(*config, kCriticRole).empty());
 }
 
-TEST(TensorRanks, AStagesNumberIsItsEngines) {
+TEST(TeamKeys, AStagesNumberIsItsEngines) {
   const auto config = Config::load(
       {.file = {}, .overrides = {"engine.tensor_model_parallel_size=2"}, .keys = &sft_keys()});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
-  EXPECT_EQ(tensor_ranks_from_config(*config, kStageRole).value(), 2);
+  EXPECT_EQ(pass_sharing_from_config(*config, kStageRole)->ranks, 2);
 }
 
-TEST(TensorRanks, WhatDoesNotGoWithThemIsNamed) {
+TEST(TeamKeys, RowsAreSharedByTheSequencesKeys) {
+  const auto sharing = [](const std::vector<std::string>& overrides) {
+    const auto config = Config::load({.file = {}, .overrides = overrides});
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return pass_sharing_from_config(*config, kActorRole);
+  };
+  const std::string own = "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2";
+  const std::string context = "actor_rollout_ref.actor.megatron.context_parallel_size=4";
+  const std::string megatron = "actor_rollout_ref.actor.strategy=megatron";
+  EXPECT_EQ(sharing({own})->ranks, 2);
+  EXPECT_EQ(sharing({own})->cut, PassCut::kRows);
+  EXPECT_EQ(
+      sharing({"actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=3"})->ranks, 3);
+  EXPECT_EQ(sharing({own, context})->ranks, 2);
+  EXPECT_EQ(sharing({own, context, megatron})->ranks, 4);
+  EXPECT_EQ(sharing({own, context, megatron})->cut, PassCut::kRows);
+  const auto both = sharing({own, "parallel_config.tensor_parallel_size=2"});
+  EXPECT_EQ(both.status().message(),
+            "actor_rollout_ref.actor.ulysses_sequence_parallel_size: must be 1 with "
+            "parallel_config.tensor_parallel_size=2, got 2 (from the command line)");
+  const auto config = Config::load({.file = {}, .overrides = {own}});
+  EXPECT_EQ(teams_text(*config, kActorRole, 4),
+            "actor_rollout_ref.actor: 2 teams of 2 workers that share the rows of each pass");
+  EXPECT_EQ(teams_text(*config, kCriticRole, 4), "");
+}
+
+TEST(TeamKeys, WhatDoesNotGoWithThemIsNamed) {
   const std::string two = "parallel_config.tensor_parallel_size=2";
   const auto complaint = [&](const std::string& other) {
     return std::string(tensor_ranks({two, other}).status().message());
@@ -56,21 +85,21 @@ TEST(TensorRanks, WhatDoesNotGoWithThemIsNamed) {
   EXPECT_FALSE(tensor_ranks({"parallel_config.tensor_parallel_size=0"}).ok());
 }
 
-TEST(TensorRanks, MustDivideTheWorkersAndFindHeads) {
+TEST(TeamKeys, MustDivideTheWorkersAndFindHeads) {
   const auto config =
       Config::load({.file = {}, .overrides = {"parallel_config.tensor_parallel_size=2"}});
   ASSERT_TRUE(config.ok());
   ModelConfig model;
   model.kv_heads = 2;
-  EXPECT_TRUE(check_tensor_ranks(*config, kActorRole, model, 4).ok());
-  const auto odd = check_tensor_ranks(*config, kActorRole, model, 3);
+  EXPECT_TRUE(check_pass_sharing(*config, kActorRole, model, 4).ok());
+  const auto odd = check_pass_sharing(*config, kActorRole, model, 3);
   EXPECT_NE(odd.message().find("parallel_config.tensor_parallel_size"), std::string::npos);
   EXPECT_NE(odd.message().find("3"), std::string::npos);
   model.kv_heads = 1;
-  const auto few = check_tensor_ranks(*config, kActorRole, model, 4);
+  const auto few = check_pass_sharing(*config, kActorRole, model, 4);
   EXPECT_NE(few.message().find("1 key heads"), std::string::npos);
   EXPECT_EQ(teams_text(*config, kActorRole, 4),
-            "actor_rollout_ref.actor: 2 teams of 2 workers that share each pass");
+            "actor_rollout_ref.actor: 2 teams of 2 workers that share the outputs of each pass");
 }
 
 }  // namespace

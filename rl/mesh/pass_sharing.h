@@ -1,0 +1,21 @@
+// PassSharing: how ranks make their passes together.
+#pragma once
+
+#include <cstdint>
+
+namespace rl {
+
+/// What ranks that make a pass together divide: the outputs of its products, of which each rank has
+/// its part of the weights (tensor parallelism), or its rows, for which each rank has the weights
+/// whole (sequence parallelism).
+enum class PassCut : std::uint8_t { kOutputs, kRows };
+
+struct PassSharing {
+  std::int64_t ranks = 1;  // that share each pass
+  PassCut cut = PassCut::kOutputs;
+
+  /// Whether a rank's passes read a part of the weights alone.
+  bool cuts_weights() const { return ranks > 1 && cut == PassCut::kOutputs; }
+};
+
+}  // namespace rl

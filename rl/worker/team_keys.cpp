@@ -1,0 +1,133 @@
+#include "rl/worker/team_keys.h"
+
+#include "rl/model/tensor_cuts.h"
+#include "rl/worker/policy_options.h"
+#include "rl/worker/zero_level.h"
+
+namespace rl {
+
+using runtime::Result;
+using runtime::Status;
+
+namespace {
+
+bool is_megatron(const Config& config, const std::string& role) {
+  if (role == kStageRole) return true;
+  return config.find_string(role + ".strategy").value_or(std::nullopt) == "megatron";
+}
+
+// Ring attention's number of ranks, to Megatron.
+std::string context_ranks_key(const std::string& role) {
+  return role == kStageRole ? "engine.context_parallel_size"
+                            : role + ".megatron.context_parallel_size";
+}
+
+bool is_number(const Config& config, const std::string& key) {
+  const auto* value = config.find(key);
+  return value != nullptr && value->is_number();
+}
+
+// The first that counts and has a number, else the other.
+std::string key_in_use(const Config& config, const std::string& role, const std::string& megatron,
+                       const std::string& other) {
+  return is_megatron(config, role) && is_number(config, megatron) ? megatron : other;
+}
+
+std::string tensor_key_in_use(const Config& config, const std::string& role) {
+  return key_in_use(config, role, tensor_ranks_key(role), kTensorRanksKey);
+}
+
+std::string sequence_key_in_use(const Config& config, const std::string& role) {
+  return key_in_use(config, role, context_ranks_key(role), sequence_ranks_key(role));
+}
+
+std::string adapter_key(const std::string& role) {
+  return role == kStageRole ? "model.lora_rank" : "actor_rollout_ref.model.lora_rank";
+}
+
+Result<std::int64_t> number_of(const Config& config, const std::string& key) {
+  if (!is_number(config, key)) return 1;
+  const Result<std::int64_t> ranks = config.get_int(key);
+  if (ranks.ok() && *ranks < 1) return config.out_of_range(key, "at least 1");
+  return ranks;
+}
+
+Status check_company(const Config& config, const std::string& role, const std::string& key) {
+  const std::string optimizer = optim_section(role) + "optimizer";
+  if (config.find_string(optimizer).value_or(std::nullopt) == "Muon")
+    return config.out_of_range(key, "1 with " + optimizer + "=Muon, which works on whole matrices");
+  if (role != kCriticRole && config.find_int(adapter_key(role)).value_or(std::nullopt) > 0)
+    return config.out_of_range(key, "1 with " + adapter_key(role) + " above 0");
+  const Result<std::optional<std::string>> device = training_device(config);
+  if (!device.ok()) return device.status();
+  if (*device) return config.out_of_range(key, "1 with trainer.device=" + **device);
+  return {};
+}
+
+// The key that says how many ranks share passes.
+std::string team_key(const Config& config, const std::string& role, const PassSharing& sharing) {
+  return sharing.cut == PassCut::kRows ? sequence_key_in_use(config, role)
+                                       : tensor_key_in_use(config, role);
+}
+
+}  // namespace
+
+std::string tensor_ranks_key(const std::string& role) {
+  return role == kStageRole ? "engine.tensor_model_parallel_size"
+                            : role + ".megatron.tensor_model_parallel_size";
+}
+
+std::string sequence_ranks_key(const std::string& role) {
+  return (role == kStageRole ? "engine" : role) + ".ulysses_sequence_parallel_size";
+}
+
+Result<PassSharing> pass_sharing_from_config(const Config& config, const std::string& role) {
+  const Result<std::int64_t> tensor = number_of(config, tensor_key_in_use(config, role));
+  if (!tensor.ok()) return tensor.status();
+  const Result<std::int64_t> sequence = number_of(config, sequence_key_in_use(config, role));
+  if (!sequence.ok()) return sequence.status();
+  PassSharing sharing{.ranks = *tensor};
+  if (*sequence > 1) sharing = {.ranks = *sequence, .cut = PassCut::kRows};
+  if (sharing.ranks == 1) return PassSharing();
+  const std::string key = team_key(config, role, sharing);
+  if (*tensor > 1 && *sequence > 1) {
+    return config.out_of_range(
+        key, "1 with " + tensor_key_in_use(config, role) + "=" + std::to_string(*tensor));
+  }
+  if (Status status = check_company(config, role, key); !status.ok()) return status;
+  return sharing;
+}
+
+std::string teams_text(const Config& config, const std::string& role, std::int64_t workers) {
+  const PassSharing sharing = pass_sharing_from_config(config, role).value_or(PassSharing());
+  if (sharing.ranks == 1) return {};
+  const std::int64_t teams = workers / sharing.ranks;
+  return (role == kStageRole ? "" : role + ": ") + std::to_string(teams) +
+         (teams == 1 ? " team of " : " teams of ") + std::to_string(sharing.ranks) +
+         " workers that share the " + (sharing.cut == PassCut::kRows ? "rows" : "outputs") +
+         " of each pass";
+}
+
+std::vector<std::string> unused_strategy_keys(const Config& config, const std::string& role) {
+  std::vector<std::string> lines;
+  if (is_megatron(config, role)) return lines;
+  for (const std::string& key : {tensor_ranks_key(role), context_ranks_key(role)}) {
+    if (is_number(config, key) && *config.find(key) != 1)
+      lines.push_back(key + " has no effect without " + role + ".strategy=megatron");
+  }
+  return lines;
+}
+
+Status check_pass_sharing(const Config& config, const std::string& role, const ModelConfig& model,
+                          std::int64_t workers) {
+  const Result<PassSharing> sharing = pass_sharing_from_config(config, role);
+  if (!sharing.ok()) return sharing.status();
+  const std::string key = team_key(config, role, *sharing);
+  if (workers % sharing->ranks != 0) {
+    return config.out_of_range(
+        key, "a divisor of the number of workers, which is " + std::to_string(workers));
+  }
+  return check_sharing_ranks(model, static_cast<int>(sharing->ranks)).with_context(key);
+}
+
+}  // namespace rl

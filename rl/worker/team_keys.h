@@ -1,0 +1,42 @@
+// How the workers of a role share its passes (tensor and sequence parallelism), as a configuration
+// says it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/mesh/pass_sharing.h"
+#include "rl/model/model_config.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// The number of tensor-parallel ranks of all roles that have none of their own.
+inline constexpr const char* kTensorRanksKey = "parallel_config.tensor_parallel_size";
+
+/// A role's own keys: "critic.megatron.tensor_model_parallel_size" and
+/// "critic.ulysses_sequence_parallel_size".
+std::string tensor_ranks_key(const std::string& role);
+std::string sequence_ranks_key(const std::string& role);
+
+/// Keys below `megatron` count with strategy=megatron (a stage's always), and before the others.
+/// kInvalidArgument: a number below 1; both numbers above 1; above 1 with an adapter, with
+/// optimizer=Muon, on another device than the CPU.
+runtime::Result<PassSharing> pass_sharing_from_config(const Config& config,
+                                                      const std::string& role);
+
+/// "critic: 2 teams of 2 workers that share the rows of each pass"; empty: each worker makes its
+/// passes alone.
+std::string teams_text(const Config& config, const std::string& role, std::int64_t workers);
+
+/// Keys of a strategy that is not chosen, and that are set: a line each, for people.
+std::vector<std::string> unused_strategy_keys(const Config& config, const std::string& role);
+
+/// Whether so many workers can share a model's passes. kInvalidArgument names the role's key: the
+/// teams do not divide the workers, or the model's key heads are too few.
+runtime::Status check_pass_sharing(const Config& config, const std::string& role,
+                                   const ModelConfig& model, std::int64_t workers);
+
+}  // namespace rl

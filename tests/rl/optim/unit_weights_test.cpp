@@ -1,0 +1,143 @@
+// Weights that groups of ranks keep once each: what a rank has, and what goes where.
+#include "rl/optim/unit_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rl/comm/thread_links.h"
+#include "rl/mesh/unit_homes.h"
+#include "rl/model/tensor_span.h"
+#include "rl/optim/optimizer.h"
+#include "rl/optim/unit_shards.h"
+
+namespace rl {
+namespace {
+
+constexpr int kRanksInGroups = 6;
+constexpr int kGroupRanks = 2;
+
+// Every unit has a chunk for each rank.
+ModelConfig model_in_groups() {
+  ModelConfig config;
+  config.family = "llama";
+  config.hidden_size = 256;
+  config.layers = 2;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 64;
+  config.intermediate_size = 512;
+  config.vocab_size = 2048;
+  config.max_position_embeddings = 64;
+  return config;
+}
+
+// Counts what goes to each rank.
+class CountingLinks final : public Links {
+ public:
+  CountingLinks(std::unique_ptr<Links> links, std::vector<std::size_t>& sent)
+      : links_(std::move(links)), sent_(sent) {}
+
+  int rank() const override { return links_->rank(); }
+  int size() const override { return links_->size(); }
+  std::unique_ptr<Exchange> start(std::span<const Outgoing> sent,
+                                  std::span<const Incoming> received,
+                                  std::uint64_t operation) override {
+    for (const Outgoing& part : sent)
+      sent_[static_cast<std::size_t>(part.peer)] += part.bytes.size();
+    return links_->start(sent, received, operation);
+  }
+  void abort(const runtime::Status& why) override { links_->abort(why); }
+
+ private:
+  std::unique_ptr<Links> links_;
+  std::vector<std::size_t>& sent_;
+};
+
+struct RankOfGroup {
+  int rank = 0;
+  Transformer& model;
+  UnitWeights& weights;
+  const std::vector<RangeSet>& homes;  // by rank
+  std::vector<std::size_t>& sent;      // bytes, by rank
+
+  bool shares_group(int other) const { return other / kGroupRanks == rank / kGroupRanks; }
+  bool shares_place(int other) const { return other % kGroupRanks == rank % kGroupRanks; }
+  std::int64_t kept() const {
+    return group_homes(homes, kGroupRanks)[static_cast<std::size_t>(rank)].elements();
+  }
+  std::int64_t home() const { return homes[static_cast<std::size_t>(rank)].elements(); }
+};
+
+// Ranks are threads, each with a model of the same weights that lets go of them.
+void on_each_rank(const std::function<void(RankOfGroup)>& body) {
+  const std::vector<ParameterSpec> specs = parameter_layout(model_in_groups());
+  const std::vector<ArenaUnit> units = arena_units(model_in_groups(), specs);
+  const std::vector<RangeSet> homes =
+      homes_of(units, arena_elements(specs), kRanksInGroups, kGroupRanks);
+  auto links = make_thread_links(kRanksInGroups);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanksInGroups; ++rank) {
+    threads.emplace_back([&, rank] {
+      Transformer model(model_in_groups(), Parameters::random(model_in_groups(), 1),
+                        {.threads = 1});
+      std::vector<std::size_t> sent(kRanksInGroups, 0);
+      Communicator communicator(
+          std::make_unique<CountingLinks>(std::move(links[static_cast<std::size_t>(rank)]), sent));
+      UnitWeights weights(communicator, model, units, homes, {.shard_ranks = kGroupRanks});
+      weights.scatter();
+      body({rank, model, weights, homes, sent});
+      (void)communicator.barrier();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(UnitWeights, ARankKeepsItsPartOfItsGroupAndGathersWithinIt) {
+  on_each_rank([](const RankOfGroup& mine) {
+    const Parameters whole = Parameters::random(model_in_groups(), 1);
+    EXPECT_EQ(std::ssize(mine.weights.kept_values()), mine.kept());
+    EXPECT_LE(mine.kept(), whole.arena_size() / kGroupRanks + 4 * kNormChunk) << "four units";
+    EXPECT_EQ(mine.weights.needed().elements(), mine.kept());
+    ASSERT_TRUE(mine.weights.gather().ok());
+    EXPECT_TRUE(mine.model.parameters().arena().equal(whole.arena()));
+    for (int other = 0; other < kRanksInGroups; ++other) {
+      const bool receives = mine.shares_group(other) && other != mine.rank;
+      EXPECT_EQ(mine.sent[static_cast<std::size_t>(other)],
+                receives ? sizeof(float) * static_cast<std::size_t>(mine.kept()) : 0);
+    }
+  });
+}
+
+TEST(UnitWeights, AStepGoesToThosePlacesOfOtherGroupsThatKeepIt) {
+  on_each_rank([](const RankOfGroup& mine) {
+    at::Tensor expected = Parameters::random(model_in_groups(), 1).arena();
+    for (std::size_t rank = 0; rank < mine.homes.size(); ++rank) {
+      for (const ArenaRange& range : mine.homes[rank].ranges())
+        for (float& value : part_of(elements_of(expected), range))
+          value += static_cast<float>(rank + 1);
+    }
+    const std::span<float> home = mine.weights.home();
+    ASSERT_EQ(std::ssize(home), mine.home());
+    for (float& value : home) value += static_cast<float>(mine.rank + 1);
+    ASSERT_TRUE(mine.weights.spread().ok());
+    for (int other = 0; other < kRanksInGroups; ++other) {
+      const bool receives = mine.shares_place(other) && other != mine.rank;
+      EXPECT_EQ(mine.sent[static_cast<std::size_t>(other)],
+                receives ? sizeof(float) * static_cast<std::size_t>(mine.home()) : 0);
+    }
+    std::vector<float> collected(mine.rank == 0 ? elements_of(expected).size() : 0);
+    ASSERT_TRUE(mine.weights.collect(collected).ok());
+    EXPECT_TRUE(std::ranges::equal(collected, elements_of(expected).first(collected.size())));
+    ASSERT_TRUE(mine.weights.gather().ok());
+    EXPECT_TRUE(mine.model.parameters().arena().equal(expected));
+  });
+}
+
+}  // namespace
+}  // namespace rl
