@@ -56,8 +56,14 @@ bool wait_until_stopped(const std::vector<SessionInfo>& sessions, Deadline deadl
   return std::none_of(sessions.begin(), sessions.end(), is_running);
 }
 
+/// Whether a node that was asked in vain hangs, or cannot be reached. Another release, or a lack of
+/// descriptors here, says nothing about it: it may have jobs that run.
+bool is_silent(const Status& asked) {
+  return asked.code() == ErrorCode::kUnavailable || asked.code() == ErrorCode::kDeadlineExceeded;
+}
+
 /// Nodes of this machine. The head comes first: it stops the others in order.
-int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node) {
+int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node, bool force) {
   std::stable_sort(
       sessions.begin(), sessions.end(),
       [](const SessionInfo& a, const SessionInfo& b) { return a.is_head > b.is_head; });
@@ -70,6 +76,14 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
     if (!asked.ok() && address.ok() && asked.code() == ErrorCode::kInvalidArgument) {
       std::fprintf(stderr, "error: %s\n",
                    printable_text(asked.message()).c_str());  // a wrong token: not ours to kill
+      return 1;
+    }
+    if (!asked.ok() && !is_silent(asked) && !force && is_running(sessions[i])) {
+      std::fprintf(stderr,
+                   "error: node %s (pid %d) could not be asked to stop: %s; starling stop --force "
+                   "kills it, with its jobs\n",
+                   sessions[i].address.c_str(), sessions[i].pid,
+                   printable_text(asked.message()).c_str());
       return 1;
     }
     if (!asked.ok()) head_stops_them = false;
@@ -161,7 +175,7 @@ int stop_command(const std::string& explicit_address, bool force) {
     std::fprintf(stderr, "error: %s has just ended\n", found->address.c_str());
     return 1;
   }
-  return stop_here(loop, std::move(sessions), one_node);
+  return stop_here(loop, std::move(sessions), one_node, force);
 }
 
 }  // namespace runtime

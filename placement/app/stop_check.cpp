@@ -19,13 +19,12 @@ constexpr auto kJobsAskTimeout = std::chrono::seconds(3);
 constexpr auto kJustEnding = std::chrono::seconds(1);
 constexpr auto kJobsPoll = std::chrono::milliseconds(50);
 
-/// None where nobody can say.
-std::vector<JobInfo> jobs_that_run(EventLoop& loop, NodeClient& client, NodeId node) {
+Result<std::vector<JobInfo>> jobs_that_run(EventLoop& loop, NodeClient& client, NodeId node) {
   const Deadline deadline = deadline_after(kJobsAskTimeout);
   const auto state = wait_for<ClusterState>(
       loop, deadline, [&](auto done) { ClusterClient(client).state(deadline, done); });
+  if (!state.ok()) return state.status();
   std::vector<JobInfo> running;
-  if (!state.ok()) return running;
   for (const JobInfo& job : state->jobs) {
     if (job.running && (node.is_none() || job.node == node)) running.push_back(job);
   }
@@ -39,17 +38,8 @@ std::string job_line(const JobInfo& job) {
               : "  (pid " + std::to_string(job.pid) + ", since " + time_text(job.started_ms) + ")");
 }
 
-}  // namespace
-
-bool may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, bool force) {
-  auto client = NodeClient::connect(loop, address, Role::kTool, deadline_after(kJobsAskTimeout));
-  if (!client.ok()) return true;
-  std::vector<JobInfo> jobs = jobs_that_run(loop, **client, node);
-  for (const Deadline patience = deadline_after(kJustEnding);
-       !force && !jobs.empty() && steady_now() < patience;
-       jobs = jobs_that_run(loop, **client, node))
-    std::this_thread::sleep_for(kJobsPoll);
-  if (jobs.empty()) return true;
+void say_that_jobs_run(const std::vector<JobInfo>& jobs, const ClusterAddress& address,
+                       bool force) {
   const bool is_one = jobs.size() == 1;
   if (!force) {
     std::fprintf(stderr,
@@ -62,6 +52,27 @@ bool may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, b
     std::fprintf(force ? stdout : stderr, "%s %s\n", force ? "ending job" : "  job",
                  job_line(job).c_str());
   std::fflush(stdout);
+}
+
+}  // namespace
+
+bool may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, bool force) {
+  auto client = NodeClient::connect(loop, address, Role::kTool, deadline_after(kJobsAskTimeout));
+  if (!client.ok()) return true;
+  auto jobs = jobs_that_run(loop, **client, node);
+  for (const Deadline patience = deadline_after(kJustEnding);
+       !force && jobs.ok() && !jobs->empty() && steady_now() < patience;
+       jobs = jobs_that_run(loop, **client, node))
+    std::this_thread::sleep_for(kJobsPoll);
+  if (jobs.ok()) {
+    if (!jobs->empty()) say_that_jobs_run(*jobs, address, force);
+    return force || jobs->empty();
+  }
+  if (!force)
+    std::fprintf(stderr,
+                 "error: whether jobs run at %s could not be found out: %s; try again, or starling "
+                 "stop --force ends all\n",
+                 address.address.c_str(), printable_text(jobs.status().message()).c_str());
   return force;
 }
 

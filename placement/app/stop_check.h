@@ -9,8 +9,8 @@ namespace runtime {
 
 /// Names the jobs that run in the cluster at `address`, or on `node` alone if that is one. With
 /// `force` on stdout, as what is being ended; else on stderr with the cure, after a moment for
-/// those that are just ending. Whether the stop may go on: also when nobody answers, for who is to
-/// be stopped then runs nothing that could be asked for.
+/// those that are just ending. Whether the stop may go on: also when the node cannot be reached,
+/// but not when it is there and its head does not say what runs.
 bool may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, bool force);
 
 }  // namespace runtime

@@ -238,6 +238,20 @@ TEST_F(Job, AStopNamesTheJobsThatItWouldEndAndLeavesThem) {
   EXPECT_TRUE(running_sessions().empty());
 }
 
+TEST_F(Job, AStopEndsNothingWhileTheHeadDoesNotSayWhatRuns) {
+  const std::string head = start_head();
+  const std::string id = submit({"--address", head, "--", "sleep", "1000"});
+  const int process = child_of(session_of(head).pid, "head");
+  ASSERT_GT(process, 0);
+  ::kill(process, SIGSTOP);
+  const CommandResult refused = starling({"stop"});
+  ::kill(process, SIGCONT);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("whether jobs run at " + head), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--force"), std::string::npos) << refused.err;
+  EXPECT_EQ(job(id)["state"], "running");
+}
+
 TEST_F(Job, AStopTakesNoProgramThatHasJustEndedForOneThatRuns) {
   for (int i = 0; i < 5; ++i) {
     start_head();

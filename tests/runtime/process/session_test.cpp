@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "runtime/process/cache_folder.h"
 #include "runtime/process/file_util.h"
@@ -131,10 +133,17 @@ TEST_F(SessionTest, APrivateClusterIsFoundByAddressOnly) {
 
 TEST_F(SessionTest, AHeadElsewhereIsReachedThroughTheNodeHere) {
   SessionInfo node = publish(a_, "127.0.0.1:7", "10.1.1.1:6399");
+  const fs::path socket = node.dir / "node.sock";
+  ASSERT_TRUE(write_file_atomic(socket, "", 0600).ok());
   auto found = find_cluster("10.1.1.1:6399");
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->address, "127.0.0.1:7");
-  EXPECT_EQ(found->unix_path, (node.dir / "node.sock").string());
+  EXPECT_EQ(found->unix_path, socket.string());
+  // A living node cannot put its socket back, and is reached by its port.
+  fs::remove(socket);
+  found = find_cluster("10.1.1.1:6399");
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->unix_path, "");
 }
 
 TEST_F(SessionTest, AnAddressElsewhereNeedsAToken) {
@@ -274,6 +283,31 @@ TEST_F(SessionTest, TheClusterOfAKilledProgramGoesWithTheNextStart) {
   node.reset();
   publish(b_, "127.0.0.1:3", "127.0.0.1:2");
   EXPECT_FALSE(fs::exists(alone));
+}
+
+TEST_F(SessionTest, AClusterThatBeginsIsNotTakenForADeadOne) {
+  std::atomic<bool> stopping{false};
+  std::thread cleaner([&] {
+    while (!stopping) remove_dead_local_roots();
+  });
+  for (int i = 0; i < 300; ++i) {
+    const auto made = make_local_root(i);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    EXPECT_TRUE(made.ok() && made->lock.is_of(made->path / kRootMark));
+  }
+  stopping = true;
+  cleaner.join();
+}
+
+// As those that are process 1 of a container, where containers share the folder.
+TEST_F(SessionTest, ProgramsOfOnePidHaveRootsOfTheirOwn) {
+  const auto one = make_local_root(1), other = make_local_root(1);
+  ASSERT_TRUE(one.ok() && other.ok()) << one.status().message() << other.status().message();
+  EXPECT_EQ(one->path, local_root(1));
+  EXPECT_NE(other->path, one->path);
+  remove_dead_local_roots();
+  EXPECT_TRUE(fs::exists(one->path / kRootMark));
+  EXPECT_TRUE(fs::exists(other->path / kRootMark));
 }
 
 // What another program's folder looks like, at the places where our folders lie.

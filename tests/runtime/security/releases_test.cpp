@@ -2,10 +2,12 @@
 #include <poll.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "runtime/control/control_channel.h"
 #include "runtime/process/file_util.h"
+#include "runtime/process/session.h"
 #include "tests/runtime/cluster/fixture.h"
 #include "tests/support/listening_socket.h"
 #include "wire.h"
@@ -102,6 +104,27 @@ TEST_F(ReleasesTest, ACommandIsToldOfAnOlderAndOfANewerNode) {
               std::string::npos)
         << listed.output;
   }
+}
+
+// As after the program was replaced: what runs is not killed for that, with its jobs.
+TEST_F(ReleasesTest, AStopDoesNotKillANodeOfAnotherRelease) {
+  const FixedAnswer node(answer_of(3, ErrorCode::kUnimplemented, "not spoken here"));
+  const auto folders = node_folders(cluster_->folder() / "s0");
+  ASSERT_TRUE(folders.ok() && folders->size() == 1);
+  const std::filesystem::path file = folders->front() / "node.json";
+  auto session = read_session(folders->front());
+  ASSERT_TRUE(session);
+  std::string text = *read_file(file, 1 << 16);
+  for (std::size_t at; (at = text.find(session->address)) != text.npos;)
+    text.replace(at, session->address.size(), node.address());
+  std::filesystem::remove(folders->front() / "node.sock");  // else it is asked there
+  ASSERT_TRUE(write_file_atomic(file, text, 0600).ok());
+  const Finished stopped = cluster_->run(0, {starling_program(), "stop"});
+  EXPECT_EQ(stopped.code, 1) << stopped.output;
+  EXPECT_NE(stopped.output.find("speaks wire version 3, this release 2"), std::string::npos)
+      << stopped.output;
+  EXPECT_NE(stopped.output.find("--force"), std::string::npos) << stopped.output;
+  EXPECT_TRUE(is_running(*session));
 }
 
 // The handshake is spoken by both, the frames behind it are not.
