@@ -406,8 +406,11 @@ int start_command(const StartOptions& options, const MetricsProvider& metrics) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (::getppid() != parent) return 1;
     }
-    StartReport report;
-    return run_node(options, std::move(*plan), report);
+    const auto run = [&] {
+      StartReport report;
+      return run_node(options, std::move(*plan), report);
+    };
+    return ::getpid() == 1 ? run_below_init(run) : run();
   }
   auto shared = std::make_shared<StartPlan>(std::move(*plan));
   return run_in_background(

@@ -1,6 +1,7 @@
 #include "runtime/process/daemon.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -93,6 +94,28 @@ int run_in_background(const std::function<int(StartReport& report)>& body) {
   const std::string text = terminal_text(STDERR_FILENO, report.substr(1));
   std::fwrite(text.data(), 1, text.size(), stderr);
   return 1;
+}
+
+int run_below_init(const std::function<int()>& body) {
+  // Those that process 1 neither handles nor blocks do not reach it.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  ChildSetup setup;
+  setup.signal_mask = before;
+  Result<SpawnedProcess> started = fork_process(setup, body);
+  if (!started.ok()) return print_failure(started.status());
+  const pid_t child = started->release();
+  for (;;) {
+    int status = 0;
+    for (pid_t ended; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    siginfo_t told{};
+    // A terminal sends its signals to both.
+    if (::sigwaitinfo(&all, &told) > 0 && told.si_signo != SIGCHLD && told.si_code <= 0)
+      ::kill(child, told.si_signo);
+  }
 }
 
 Status redirect_output(const std::string& file) {

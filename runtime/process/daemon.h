@@ -32,6 +32,11 @@ class StartReport {
 /// report and returns the command's exit code: 0 or 1. Call it before any thread is started.
 int run_in_background(const std::function<int(StartReport& report)>& body);
 
+/// For process 1 of a PID namespace, in a container say: `body` runs in a child, whose exit code is
+/// returned. This process passes signals on to it, and reaps what loses its parent, which nobody
+/// else does there. Call it before any thread is started.
+int run_below_init(const std::function<int()>& body);
+
 /// Points stdout and stderr to the end of this file and stdin to /dev/null.
 Status redirect_output(const std::string& file);
 

@@ -411,6 +411,25 @@ TEST_F(Cluster, AProgramThatIsNumberOneOfItsPidNamespaceHasAPrivateCluster) {
   EXPECT_TRUE(eventually([] { return running_sessions().empty(); }));  // with its namespace
 }
 
+TEST_F(Cluster, ANodeThatIsNumberOneOfItsPidNamespaceReapsWhatIsLeftToIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make a PID namespace";
+  BackgroundCommand container({"unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
+                               program(), "start", "--head", "--block", "--port", "0"});
+  container.wait_for_output("127.0.0.1:");
+  const int first = child_of(container.pid(), "start");
+  ASSERT_GT(first, 0);
+  const auto in_container = [&](const std::string& script) {
+    return run_command(
+        {"nsenter", "--target", std::to_string(first), "--pid", "--mount", "sh", "-c", script});
+  };
+  EXPECT_EQ(in_container("for i in 1 2 3 4 5; do (true &); done").code, 0);
+  EXPECT_TRUE(eventually(
+      [&] { return in_container("grep -l '^State:.Z' /proc/[0-9]*/status; true").out.empty(); }));
+  ::kill(first, SIGTERM);
+  EXPECT_EQ(container.finish().code, 0);
+  EXPECT_TRUE(running_sessions().empty());
+}
+
 TEST_F(Cluster, NodesEndWithTheirHead) {
   std::string head = start_head();
   SessionInfo node = session_of(start_node(head));
