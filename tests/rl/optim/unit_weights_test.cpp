@@ -139,5 +139,18 @@ TEST(UnitWeights, AStepGoesToThosePlacesOfOtherGroupsThatKeepIt) {
   });
 }
 
+// A cleared vector keeps its memory, and an empty one has none.
+TEST(UnitWeights, WhereAllStaysTheCopyOfAStepGivesItsMemoryBack) {
+  const std::vector<ParameterSpec> specs = parameter_layout(model_in_groups());
+  const std::vector<ArenaUnit> units = arena_units(model_in_groups(), specs);
+  const std::vector<RangeSet> homes = homes_of(units, arena_elements(specs), 1, 1);
+  Transformer model(model_in_groups(), Parameters::random(model_in_groups(), 1), {.threads = 1});
+  Communicator communicator(std::move(make_thread_links(1).front()));
+  UnitWeights weights(communicator, model, units, homes, {.stays = true});
+  EXPECT_NE(weights.home().data(), nullptr);
+  ASSERT_TRUE(weights.spread().ok());
+  EXPECT_EQ(weights.kept_values().data(), nullptr);
+}
+
 }  // namespace
 }  // namespace rl
