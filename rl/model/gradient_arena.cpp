@@ -66,7 +66,7 @@ std::shared_ptr<GradientSum> GradientArena::sum_of(const at::Tensor& view) {
   }
   CHECK(found == parts_.begin() || std::prev(found)->second.end <= first);
   CHECK(std::next(found) == parts_.end() || end <= std::next(found)->first);
-  part = {end, std::make_shared<GradientSum>(view)};
+  part = {end, std::make_shared<GradientSum>(view, paused_)};
   return part.sum;
 }
 

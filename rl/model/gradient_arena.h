@@ -17,7 +17,11 @@ namespace rl {
 /// The gradient of one parameter, or of some of its rows: a sum over passes. One thread at a time.
 class GradientSum {
  public:
-  explicit GradientSum(at::Tensor gradient) : gradient_(std::move(gradient)) {}
+  GradientSum(at::Tensor gradient, std::shared_ptr<const bool> paused)
+      : gradient_(std::move(gradient)), paused_(std::move(paused)) {}
+
+  /// See GradientArena::pause().
+  bool is_paused() const { return *paused_; }
 
   /// Before something is added to all of it. True: the sum begins, so that it must be written over
   /// what is there.
@@ -43,6 +47,7 @@ class GradientSum {
   };
 
   at::Tensor gradient_;
+  const std::shared_ptr<const bool> paused_;
   bool begun_ = false;
   Extent written_;  // of this sum
   Extent left_;     // of the one before
@@ -72,6 +77,9 @@ class GradientArena {
 
   void forget();
 
+  /// While it is, the linear layers of a backward pass add nothing.
+  void pause(bool paused) { *paused_ = paused; }
+
   /// Something else has written to the memory, anywhere: the next sum begins with none of it.
   void overwritten();
 
@@ -88,6 +96,7 @@ class GradientArena {
   };
 
   Parameters parameters_;
+  const std::shared_ptr<bool> paused_ = std::make_shared<bool>(false);
   std::map<std::int64_t, Part> parts_;  // by their first element
 };
 

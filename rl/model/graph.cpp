@@ -298,11 +298,12 @@ class Projector {
 
  private:
   ops::Spread own_rows() const { return {.rows = rows_}; }
+  std::int64_t first_row() const { return rows_ ? rows_->first(pass_.team->rank()) : 0; }
 
   at::Tensor beside(const at::Tensor& x, const Beside& layer) const {
     const bool drops = dropout_ && layer.dropout > 0 && layer.a.weight.trained();
     const at::Tensor in =
-        drops ? dropped_out(pass_.pool, x, layer.dropout, *dropout_, layer.module) : x;
+        drops ? dropped_out(pass_.pool, x, layer.dropout, *dropout_, layer.module, first_row()) : x;
     return ops::linear(pass_, ops::linear(pass_, in, layer.a, own_rows()), layer.b, own_rows()) *
            layer.scale;
   }

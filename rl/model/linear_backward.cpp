@@ -145,10 +145,10 @@ void LinearBackward::add_weight_gradients(const at::Tensor& x_rows) const {
     const bool is_here = !rows_ && layers_[i].dealt == nullptr;
     const at::Tensor dys = is_here ? dys_[i] : added(i);
     const at::Tensor factors = is_here ? factors_[i] : pass_.as_factor(dys);
-    if (layers_[i].bias.trained()) {
+    if (layers_[i].bias.adds()) {
       tasks.emplace_back([bias = layers_[i].bias, dys] { bias.add_gradient_of_rows(dys); });
     }
-    if (!layers_[i].weight.trained()) continue;
+    if (!layers_[i].weight.adds()) continue;
     const bool first = layers_[i].weight.sum->begin();
     for (const Block& block : cut(layers_[i].weight.grad.size(0), kRowsLeast, x.device())) {
       tasks.emplace_back([grad = rows_of(layers_[i].weight.grad, block), first,

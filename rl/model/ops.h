@@ -29,6 +29,8 @@ struct Weight {
   std::shared_ptr<GradientSum> sum;  // with grad
 
   bool trained() const { return grad.defined(); }
+  /// Whether a backward pass adds to the gradient.
+  bool adds() const { return trained() && !sum->is_paused(); }
 
   /// Adds a tensor of the gradient's shape to it.
   void add_gradient(const at::Tensor& gradient) const;

@@ -108,7 +108,7 @@ at::Tensor own_columns(const PassContext& pass, const at::Tensor& all, const Col
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
-    y = pass.team->own_columns(all, cut);
+    y = pass.team->own_columns(all.detach(), cut);  // a view, of one row
   }
   if (!autograd::needed({all})) return y;
   autograd::connect("own columns backward", y, {all}, [pass, cut](const auto& grads) {

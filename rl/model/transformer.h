@@ -166,7 +166,7 @@ class Transformer {
   const Parameters& trained_parameters() const;
 
   /// Which passes an adapter's dropout is of; the passes of a model that is trained.
-  DropoutPasses& dropout_passes() { return dropout_passes_; }
+  DropoutPasses& dropout_passes() const { return dropout_passes_; }
 
   /// Allocates the gradient arena (zeros) of trained_parameters(). Without it the model is frozen
   /// and no pass builds a graph.

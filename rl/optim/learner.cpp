@@ -105,7 +105,6 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
   if (team_links_) {
     const int teams = communicator_->size() / team_links_->size();
     CHECK(communicator_->rank() / teams == team_links_->rank());
-    CHECK(adapter() == nullptr);
     team_.emplace(*team_links_, options_.sharing.cut);
     CHECK(model_->share_passes(*team_).ok());
     options_.zero = std::max(options_.zero, ZeroLevel::kGradients);
@@ -144,8 +143,9 @@ Learner::~Learner() { model_->stop_telling(layer_pulse_); }
 // Beside an adapter, which is small, only the weights that it stands beside are kept by units.
 std::unique_ptr<StepShards> Learner::make_shards() {
   const ZeroLevel level = options_.zero;
-  const bool by_units =
-      level == ZeroLevel::kWeights || (level == ZeroLevel::kGradients && adapter() == nullptr);
+  const bool reads_part = team_ && team_->cut() == PassCut::kOutputs;
+  const bool by_units = level == ZeroLevel::kWeights ||
+                        (level == ZeroLevel::kGradients && (adapter() == nullptr || reads_part));
   std::unique_ptr<StepShards> shards = by_units ? make_unit_shards(level) : nullptr;
   if (shards) return shards;
   return std::make_unique<OptimizerShards>(*communicator_,

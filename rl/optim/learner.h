@@ -79,7 +79,7 @@ class Learner {
   /// Enables the model's gradients; it keeps the adapter that it uses now. All ranks must begin
   /// with equal weights, or the parts of them that weights_needed() names. A team's ranks share
   /// each of their passes (PassTeam, Passes), and all ranks keep gradients and moments once; its
-  /// model is on the CPU, and uses no adapter.
+  /// model is on the CPU.
   Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks, const LearnerOptions& options);
 
   Learner(const Learner&) = delete;

@@ -23,10 +23,13 @@ std::vector<std::uint8_t> adds_in_turn(std::span<const std::uint8_t> adds, int t
 // The passes of a leaf, of which the last one may have to know that it is.
 Status learn_leaf(Learner& learner, std::span<const MicroBatch> passes,
                   std::span<const std::uint8_t> adds, bool last_round, const LearnTurn& learn) {
-  if (!learner.sums_in_passes()) return learn(passes, 0);
   const PassTeam* team = learner.model().team();
   const int turns = team == nullptr ? 1 : team->size();
   for (int turn = 0; turn < turns; ++turn) {
+    if (!learner.sums_in_passes()) {
+      if (const Status learned = learn(passes, turn); !learned.ok()) return learned;
+      continue;
+    }
     if (passes.size() > 1) {
       const Status learned = learn(passes.first(passes.size() - 1), turn);
       if (!learned.ok()) return learned;

@@ -79,9 +79,12 @@ Result<PackedBatch> SharedPass::packed(const std::function<PackedBatch()>& pack)
   return guarded<PackedBatch>("the rows of a shared pass", [&]() -> Result<PackedBatch> {
     PackedBatch batch = is_own() ? pack() : PackedBatch();
     std::vector<std::byte> bytes;
+    DropoutPasses& drops = model_.dropout_passes();
+    drops.follow(std::nullopt);
     if (is_own()) {
       runtime::Encoder encoder;
       runtime::Codec<PackedBatch>::encode(encoder, batch);
+      runtime::Codec<DropoutPass>::encode(encoder, drops.next());
       bytes.resize(encoder.size());
       encoder.gather(bytes);
     }
@@ -89,6 +92,9 @@ Result<PackedBatch> SharedPass::packed(const std::function<PackedBatch()>& pack)
     if (is_own()) return batch;
     runtime::Decoder decoder(runtime::Buffer::copy_of(told));
     runtime::Codec<PackedBatch>::decode(decoder, batch);
+    DropoutPass dropped;
+    runtime::Codec<DropoutPass>::decode(decoder, dropped);
+    drops.follow(dropped);
     if (const Status status = decoder.finish(); !status.ok()) return status;
     return batch;
   });
@@ -98,7 +104,14 @@ Status SharedPass::backward(
     const Outputs& outputs,
     const std::function<Result<at::Tensor>(const Outputs& own)>& loss) const {
   if (model_.team() != nullptr) {
-    return guarded<void>("backward pass", [&] { return back_together(outputs, loss); });
+    // An adapter is whole on each rank, and has the gradients of its own rows alone.
+    const bool pauses = !is_own() && !model_.used_adapter().empty();
+    GradientArena& gradients = model_.gradient_arena();
+    gradients.pause(pauses);
+    const Status status =
+        guarded<void>("backward pass", [&] { return back_together(outputs, loss); });
+    gradients.pause(false);
+    return status;
   }
   const Result<at::Tensor> value = loss(outputs);
   if (!value.ok()) return value.status();

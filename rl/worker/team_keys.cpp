@@ -41,10 +41,6 @@ std::string sequence_key_in_use(const Config& config, const std::string& role) {
   return key_in_use(config, role, context_ranks_key(role), sequence_ranks_key(role));
 }
 
-std::string adapter_key(const std::string& role) {
-  return role == kStageRole ? "model.lora_rank" : "actor_rollout_ref.model.lora_rank";
-}
-
 Result<std::int64_t> number_of(const Config& config, const std::string& key) {
   if (!is_number(config, key)) return 1;
   const Result<std::int64_t> ranks = config.get_int(key);
@@ -56,8 +52,6 @@ Status check_company(const Config& config, const std::string& role, const std::s
   const std::string optimizer = optim_section(role) + "optimizer";
   if (config.find_string(optimizer).value_or(std::nullopt) == "Muon")
     return config.out_of_range(key, "1 with " + optimizer + "=Muon, which works on whole matrices");
-  if (role != kCriticRole && config.find_int(adapter_key(role)).value_or(std::nullopt) > 0)
-    return config.out_of_range(key, "1 with " + adapter_key(role) + " above 0");
   const Result<std::optional<std::string>> device = training_device(config);
   if (!device.ok()) return device.status();
   if (*device) return config.out_of_range(key, "1 with trainer.device=" + **device);

@@ -22,8 +22,8 @@ std::string tensor_ranks_key(const std::string& role);
 std::string sequence_ranks_key(const std::string& role);
 
 /// Keys below `megatron` count with strategy=megatron (a stage's always), and before the others.
-/// kInvalidArgument: a number below 1; both numbers above 1; above 1 with an adapter, with
-/// optimizer=Muon, on another device than the CPU.
+/// kInvalidArgument: a number below 1; both numbers above 1; above 1 with optimizer=Muon, on
+/// another device than the CPU.
 runtime::Result<PassSharing> pass_sharing_from_config(const Config& config,
                                                       const std::string& role);
 

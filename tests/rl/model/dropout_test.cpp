@@ -36,6 +36,28 @@ TEST(Dropout, IsAFunctionOfPassAndModule) {
   EXPECT_FALSE(dropped({.seed = 3, .rank = 1, .index = 8}, 5).equal(mask));
 }
 
+TEST(Dropout, OfSomeRowsIsThatOfTheWholePass) {
+  kernel::ThreadPool pool(2);
+  const DropoutPass pass{.seed = 3, .rank = 1, .index = 7};
+  const at::Tensor whole = dropped(pass, 5);
+  for (const std::int64_t first : {0, 1, 64, 299}) {
+    const at::Tensor rows = dropped_out(pool, at::ones({300 - first, 101}), 0.25, pass, 5, first);
+    EXPECT_TRUE(rows.equal(whole.narrow(0, first, 300 - first))) << first;
+  }
+}
+
+TEST(Dropout, APassOfAnotherIsNotCounted) {
+  DropoutPasses passes;
+  passes.begin_step(/*rank=*/2, /*steps=*/0);
+  const std::uint64_t next = passes.next().index;
+  passes.follow(DropoutPass{.seed = 1, .rank = 5, .index = 77});
+  EXPECT_EQ(passes.take().index, 77U);
+  passes.follow(DropoutPass{.seed = 1, .rank = 5, .index = 78});
+  passes.follow(std::nullopt);
+  EXPECT_EQ(passes.take().index, next);
+  EXPECT_EQ(passes.take().index, next + 1);
+}
+
 TEST(Dropout, PassesFollowTheOptimizersSteps) {
   DropoutPasses first, resumed;
   for (DropoutPasses* passes : {&first, &resumed}) passes->seed(9);
