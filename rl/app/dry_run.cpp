@@ -319,15 +319,13 @@ void print_memory(const RunMemory& memory, const SlotOptions& slots, std::ostrea
   for (const std::string& note : memory.notes) out << "  " << note << "\n";
   out << (on_device ? "memory of each process on the host, at its peak:\n"
                     : "memory of each process, at its peak:\n");
-  std::int64_t all = 0;
   for (const RoleMemory& role : memory.roles) {
-    all += role.total() * role.workers;
     out << "  " << role.role << " x " << role.workers << ": " << bytes_text(role.total()) << " (";
     for (std::size_t i = 0; i < role.parts.size(); ++i)
       out << (i > 0 ? ", " : "") << role.parts[i].name << " " << bytes_text(role.parts[i].bytes);
     out << ")\n";
   }
-  out << "  all: " << bytes_text(all) << " over the nodes\n";
+  out << "  all: " << bytes_text(memory_of_all(memory.roles)) << " over the nodes\n";
   if (on_device)
     out << "memory of each device (" << slots.device << "), at its peak:\n  "
         << bytes_text(memory.device_bytes) << "\n";

@@ -62,7 +62,7 @@ Status judge_stage_memory(StageSetup setup, const DataStage& stage, const SlotOp
       << bytes_text(role->total()) << " (";
   for (std::size_t i = 0; i < role->parts.size(); ++i)
     out << (i > 0 ? ", " : "") << role->parts[i].name << " " << bytes_text(role->parts[i].bytes);
-  out << ")\n  all: " << bytes_text(role->total() * role->workers) << " over the nodes\n";
+  out << ")\n  all: " << bytes_text(memory_of_all(std::span(&*role, 1))) << " over the nodes\n";
   if (const std::string teams = teams_text(setup.config, kStageRole, setup.workers); !teams.empty())
     out << "  " << teams << "\n";
   if (const std::string groups = fsdp_size_text(setup.config, kStageRole, setup.workers);

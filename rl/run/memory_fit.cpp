@@ -72,6 +72,15 @@ std::string figures(std::span<const RoleMemory> roles) {
 
 }  // namespace
 
+std::int64_t memory_of_all(std::span<const RoleMemory> roles) {
+  std::int64_t bytes = checkpoint_copies(roles);
+  for (const RoleMemory& role : roles) {
+    const RoleMemory one[] = {role};
+    bytes += role.workers * (role.total() - checkpoint_copies(one));
+  }
+  return bytes;
+}
+
 SlotMemory slot_memory(std::span<const RoleMemory> roles, const SlotOptions& slots) {
   NodeNeed need;
   for (const RoleMemory& role : roles) {

@@ -20,6 +20,9 @@ namespace rl {
 runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotOptions& slots,
                                   std::span<const NodeRoom> nodes);
 
+/// Of all processes of the roles, of which one writes the checkpoint.
+std::int64_t memory_of_all(std::span<const RoleMemory> roles);
+
 /// What is reserved of the nodes' memory: for the roles that share the slots, and for those that
 /// generate a step ahead, of which a node has `beside_per_node` workers.
 SlotMemory slot_memory(std::span<const RoleMemory> roles, const SlotOptions& slots);

@@ -63,6 +63,13 @@ TEST(MemoryFit, OneWorkerOfARoleWritesCheckpoints) {
   EXPECT_NE(refusal(roles, slots, {room(11)}), "");
 }
 
+TEST(MemoryFit, TheSumOfAllHasTheCopyThatIsWrittenOnce) {
+  std::vector<RoleMemory> roles = {role("policy", 8, 2), role("reward", 2, 1)};
+  EXPECT_EQ(memory_of_all(roles), 18 * kGb);
+  roles[0].parts.push_back({kCheckpointPart, 3 * kGb});
+  EXPECT_EQ(memory_of_all(roles), 21 * kGb);
+}
+
 TEST(MemoryFit, RolesTakeTurns) {
   std::vector<RoleMemory> roles = {role("policy", 1, 2), role("critic", 1, 2)};
   for (RoleMemory& one : roles) one.parts.push_back({"activations", 6 * kGb});
