@@ -7,9 +7,9 @@
 //   toy    a model of 7 million parameters made on the spot: 16 prompts of 4 responses a step
 //
 // One worker of two threads against two workers of one thread each: plain data parallelism, ZeRO-1
-// to 3, a team of two (tensor parallelism), and four leaves (trainer.gradient_leaves) on one and on
-// two. All run in turns, `rounds`
-// times; figures are medians of the second step on over all rounds, ratios are to one worker.
+// to 3, teams of two (tensor and sequence parallelism), and four leaves (trainer.gradient_leaves)
+// on one and on two. All run in turns, `rounds` times; figures are medians of the second step on
+// over all rounds, ratios are to one worker.
 // Without MODEL only the toy runs.
 #include <algorithm>
 #include <cstdlib>
@@ -48,6 +48,9 @@ const std::vector<Mesh> kMeshes = {
     {"two_tensor2",
      {"trainer.n_gpus_per_node=2", "trainer.cpus_per_worker=1",
       "parallel_config.tensor_parallel_size=2"}},
+    {"two_sequence2",
+     {"trainer.n_gpus_per_node=2", "trainer.cpus_per_worker=1",
+      "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"}},
     {"one_four_leaves",
      {"trainer.n_gpus_per_node=1", "trainer.cpus_per_worker=2", "trainer.gradient_leaves=4"}},
     {"two_four_leaves",

@@ -6,16 +6,19 @@
 namespace rl {
 
 /// What ranks that make a pass together divide: the outputs of its products, of which each rank has
-/// its part of the weights (tensor parallelism), or its rows, for which each rank has the weights
-/// whole (sequence parallelism).
-enum class PassCut : std::uint8_t { kOutputs, kRows };
+/// its part of the weights (tensor parallelism); its rows, for which each rank has the weights
+/// whole (sequence parallelism); or its rows, and a mixture's experts, each of which is on one
+/// rank, where the rows that take it go (expert parallelism).
+enum class PassCut : std::uint8_t { kOutputs, kRows, kRowsAndExperts };
+
+inline bool cuts_rows(PassCut cut) { return cut != PassCut::kOutputs; }
 
 struct PassSharing {
   std::int64_t ranks = 1;  // that share each pass
   PassCut cut = PassCut::kOutputs;
 
   /// Whether a rank's passes read a part of the weights alone.
-  bool cuts_weights() const { return ranks > 1 && cut == PassCut::kOutputs; }
+  bool cuts_weights() const { return ranks > 1 && cut != PassCut::kRows; }
 };
 
 }  // namespace rl

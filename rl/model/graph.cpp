@@ -92,9 +92,9 @@ class Binder {
          const PassTeam* team)
       : config_(config), plan_(plan), values_(values), gradients_(gradients), adapter_(adapter) {
     if (team == nullptr) return;
-    cuts_.emplace(config, plan, team->size());
+    cuts_.emplace(config, plan, team->size(), team->cut());
     rank_ = team->rank();
-    by_rows_ = team->cut() == PassCut::kRows;
+    by_rows_ = cuts_rows(team->cut());
   }
 
   Weight weight(ParameterIndex index) const { return weight(index, {}, {}); }
@@ -340,9 +340,39 @@ struct Heads {
 
 // Which of the rows of a pass the rank computes, of a team that cuts rows; null: all of them.
 std::shared_ptr<const ColumnCut> own_rows(const PassTeam* team, const forward::Rows& rows) {
-  if (team == nullptr || team->cut() != PassCut::kRows) return nullptr;
+  if (team == nullptr || !cuts_rows(team->cut())) return nullptr;
   return ops::rows_of_ranks(rows.count(), team->size());
 }
+
+// The rows that take each expert.
+using Takers = std::vector<std::vector<std::int64_t>>;
+
+// Rows that have come for a rank's experts: rank by rank, and of each rank expert by expert.
+struct ArrivedRows {
+  std::vector<std::int64_t> sizes;      // of each expert, of all ranks
+  std::vector<std::int64_t> by_expert;  // where a row lies of those sorted by experts
+  std::vector<std::int64_t> by_rank;    // and the other way round
+
+  ArrivedRows(std::span<const ColumnCut> counts, std::span<const std::int64_t> of_ranks) {
+    std::vector<std::int64_t> next;  // of each rank, the first of the expert at hand
+    std::int64_t total = 0;
+    for (const std::int64_t rows : of_ranks) {
+      next.push_back(total);
+      total += rows;
+    }
+    by_rank.resize(static_cast<std::size_t>(total));
+    for (const ColumnCut& rows : counts) {
+      sizes.push_back(rows.total());
+      for (int rank = 0; rank < rows.ranks(); ++rank) {
+        for (std::int64_t i = 0; i < rows.size(rank); ++i) {
+          const std::int64_t at = next[static_cast<std::size_t>(rank)]++;
+          by_rank[static_cast<std::size_t>(at)] = std::ssize(by_expert);
+          by_expert.push_back(at);
+        }
+      }
+    }
+  }
+};
 
 // One pass over some rows: those of `rows`, or a team's own ones. Attention has all of them, and
 // own heads in a team of either kind.
@@ -529,44 +559,93 @@ class LayerPass {
     // Rows go to their experts, expert by expert, and come back in the order of each row's choices.
     const at::Tensor on_host = chosen.cpu().contiguous();
     const std::int64_t* expert_of = on_host.const_data_ptr<std::int64_t>();
-    std::vector<std::vector<std::int64_t>> takers(w.experts.size());
+    Takers takers(w.experts.size());
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t slot = 0; slot < moe.experts_per_token; ++slot)
         takers[static_cast<std::size_t>(expert_of[row * moe.experts_per_token + slot])].push_back(
             row);
     }
-    std::vector<at::Tensor> parts;
-    std::vector<std::int64_t> next(w.experts.size(),
-                                   0);  // where an expert's next row is among all parts
+    const at::Tensor parts = deals_experts() ? by_owners(w, x, takers) : by_experts(w, x, takers);
+    std::vector<std::int64_t> next;  // where an expert's next row is among all parts
     std::int64_t total = 0;
-    const std::vector<Projector> projectors = of_takers(takers);
-    for (std::size_t expert = 0; expert < w.experts.size(); ++expert) {
-      next[expert] = total;
-      if (!projectors[expert].any(takers[expert].size())) continue;
-      parts.push_back(
-          of_expert(projectors[expert], w.experts[expert], ops::select_rows(x, takers[expert])));
-      total += static_cast<std::int64_t>(takers[expert].size());
+    for (const std::vector<std::int64_t>& of_expert : takers) {
+      next.push_back(total);
+      total += std::ssize(of_expert);
     }
     std::vector<std::int64_t> back;
     back.reserve(static_cast<std::size_t>(total));
     for (std::int64_t i = 0; i < rows * moe.experts_per_token; ++i)
       back.push_back(next[static_cast<std::size_t>(expert_of[i])]++);
     const at::Tensor outputs =
-        ops::select_rows(at::cat(parts), back).view({rows, moe.experts_per_token, x.size(1)});
+        ops::select_rows(parts, back).view({rows, moe.experts_per_token, x.size(1)});
     at::Tensor y = (outputs * shares.unsqueeze(2)).sum(1);
     return w.shared ? ops::add(pass_, y, of_expert(project_, *w.shared, x)) : y;
   }
 
-  // Of each expert, whose rows lie on the ranks of a team as their choices have it.
-  std::vector<Projector> of_takers(const std::vector<std::vector<std::int64_t>>& takers) const {
-    if (!spread_.rows) return std::vector<Projector>(takers.size(), project_);
+  // How many of the pass's rows take each expert, on each rank of a team.
+  std::vector<ColumnCut> counted(const Takers& takers) const {
     std::vector<std::int64_t> counts;
-    for (const std::vector<std::int64_t>& rows : takers)
-      counts.push_back(static_cast<std::int64_t>(rows.size()));
+    for (const std::vector<std::int64_t>& rows : takers) counts.push_back(std::ssize(rows));
+    return pass_.team->row_cuts(counts, "rows of experts");
+  }
+
+  // What each expert gives for its rows, expert by expert.
+  at::Tensor by_experts(const Experts& w, const at::Tensor& x, const Takers& takers) const {
     std::vector<Projector> projectors;
-    for (const ColumnCut& cut : pass_.team->row_cuts(counts, "rows of experts"))
-      projectors.push_back(project_.with(std::make_shared<const ColumnCut>(cut)));
-    return projectors;
+    if (spread_.rows) {
+      for (const ColumnCut& cut : counted(takers))
+        projectors.push_back(project_.with(std::make_shared<const ColumnCut>(cut)));
+    }
+    std::vector<at::Tensor> parts;
+    for (std::size_t expert = 0; expert < w.experts.size(); ++expert) {
+      const Projector& project = projectors.empty() ? project_ : projectors[expert];
+      if (!project.any(takers[expert].size())) continue;
+      parts.push_back(of_expert(project, w.experts[expert], ops::select_rows(x, takers[expert])));
+    }
+    return at::cat(parts);
+  }
+
+  bool deals_experts() const {
+    return pass_.team != nullptr && pass_.team->cut() == PassCut::kRowsAndExperts;
+  }
+
+  // The same where each expert is on one rank: rows go there, and what it gives comes back.
+  at::Tensor by_owners(const Experts& w, const at::Tensor& x, const Takers& takers) const {
+    const PassTeam& team = *pass_.team;
+    const std::vector<ColumnCut> counts = counted(takers);
+    const ColumnCut owned(std::ssize(w.experts), 1, team.size());
+    std::vector<at::Tensor> own;
+    std::vector<std::int64_t> sent, received;
+    for (int peer = 0; peer < team.size(); ++peer) {
+      sent.push_back(0);
+      for (std::int64_t e = owned.first(peer); e < owned.first(peer) + owned.size(peer); ++e) {
+        const auto expert = static_cast<std::size_t>(e);
+        if (counts[expert].total() > 0) own.push_back(ops::select_rows(x, takers[expert]));
+        sent.back() += std::ssize(takers[expert]);
+      }
+      received.push_back(0);
+      for (const ColumnCut& rows : owned_counts(counts, owned)) received.back() += rows.size(peer);
+    }
+    const at::Tensor there = ops::exchanged_rows(pass_, at::cat(own), sent, received);
+    const ArrivedRows rows(owned_counts(counts, owned), received);
+    const at::Tensor sorted = ops::select_rows(there, rows.by_expert);
+    std::vector<at::Tensor> parts;
+    const std::vector<at::Tensor> inputs = sorted.split_with_sizes(rows.sizes);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (rows.sizes[i] == 0) continue;
+      const auto expert = static_cast<std::size_t>(owned.first(team.rank())) + i;
+      parts.push_back(of_expert(project_.with(nullptr), w.experts[expert], inputs[i]));
+    }
+    const at::Tensor outputs = parts.empty() ? sorted : at::cat(parts);
+    return ops::exchanged_rows(pass_, ops::select_rows(outputs, rows.by_rank), received, sent);
+  }
+
+  // Of this rank's experts.
+  std::span<const ColumnCut> owned_counts(std::span<const ColumnCut> counts,
+                                          const ColumnCut& owned) const {
+    const int rank = pass_.team->rank();
+    return counts.subspan(static_cast<std::size_t>(owned.first(rank)),
+                          static_cast<std::size_t>(owned.size(rank)));
   }
 
   const ModelConfig& config_;

@@ -101,6 +101,11 @@ at::Tensor columns_of_rows(const PassContext& pass, const at::Tensor& own_rows,
 at::Tensor rows_of_columns(const PassContext& pass, const at::Tensor& own_columns,
                            const ColumnCut& columns, const ColumnCut& rows);
 
+/// PassTeam::exchanged_rows().
+at::Tensor exchanged_rows(const PassContext& pass, const at::Tensor& rows,
+                          const std::vector<std::int64_t>& sent,
+                          const std::vector<std::int64_t>& received);
+
 /// linear(norm(x)), keeping only x and a number or two a row.
 std::vector<at::Tensor> norm_linear(const PassContext& pass, const at::Tensor& x, const Norm& norm,
                                     std::span<const Linear> layers, const Spread& spread = {});

@@ -181,4 +181,21 @@ at::Tensor rows_of_columns(const PassContext& pass, const at::Tensor& own_column
   return y;
 }
 
+at::Tensor exchanged_rows(const PassContext& pass, const at::Tensor& rows,
+                          const std::vector<std::int64_t>& sent,
+                          const std::vector<std::int64_t>& received) {
+  at::Tensor y;
+  {
+    c10::AutoGradMode off(false);
+    y = pass.team->exchanged_rows(rows, sent, received, "rows of experts");
+  }
+  if (!autograd::needed({rows})) return y;
+  autograd::connect(
+      "exchanged rows backward", y, {rows}, [pass, sent, received](const auto& grads) {
+        return std::vector<at::Tensor>{
+            pass.team->exchanged_rows(grads[0], received, sent, "gradients of experts' rows")};
+      });
+  return y;
+}
+
 }  // namespace rl::ops

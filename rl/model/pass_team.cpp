@@ -185,6 +185,30 @@ std::vector<ColumnCut> PassTeam::row_cuts(std::span<const std::int64_t> own,
   return cuts;
 }
 
+at::Tensor PassTeam::exchanged_rows(const at::Tensor& rows, std::span<const std::int64_t> sent,
+                                    std::span<const std::int64_t> received,
+                                    std::string_view what) const {
+  const ColumnCut out = ColumnCut::of_sizes({sent.begin(), sent.end()});
+  const ColumnCut in = ColumnCut::of_sizes({received.begin(), received.end()});
+  CHECK(out.total() == rows.size(0));
+  const at::Tensor dense = rows.contiguous();
+  const at::Tensor all = at::empty({in.total(), rows.size(1)}, rows.options());
+  std::vector<Outgoing> outgoing;
+  std::vector<Incoming> incoming;
+  for (int peer = 0; peer < size(); ++peer) {
+    const at::Tensor part = dense.narrow(0, out.first(peer), out.size(peer));
+    const at::Tensor place = all.narrow(0, in.first(peer), in.size(peer));
+    if (peer == rank()) {
+      place.copy_(part);
+      continue;
+    }
+    if (part.numel() > 0) outgoing.push_back({peer, bytes_in(part)});
+    if (place.numel() > 0) incoming.push_back({peer, room_of(place)});
+  }
+  throw_unless_ok(communicator_.all_to_all(outgoing, incoming, what));
+  return all;
+}
+
 std::vector<std::byte> PassTeam::from(int rank, std::span<const std::byte> mine,
                                       std::string_view what) const {
   const auto sizes = communicator_.all_gather(mine.size(), what);

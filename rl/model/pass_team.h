@@ -59,6 +59,11 @@ class PassTeam {
   /// Of as many numbers of rows on every rank: how the ranks have the rows of each.
   std::vector<ColumnCut> row_cuts(std::span<const std::int64_t> own, std::string_view what) const;
 
+  /// Of rows in the order of the ranks that they go to, so many to each: those that come from each
+  /// rank, so many from each, in the order of ranks.
+  at::Tensor exchanged_rows(const at::Tensor& rows, std::span<const std::int64_t> sent,
+                            std::span<const std::int64_t> received, std::string_view what) const;
+
   /// What that rank has; the others' are ignored.
   std::vector<std::byte> from(int rank, std::span<const std::byte> mine,
                               std::string_view what) const;

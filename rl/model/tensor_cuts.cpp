@@ -6,8 +6,8 @@
 
 namespace rl {
 
-TensorCuts::TensorCuts(const ModelConfig& config, const ModelPlan& plan, int ranks)
-    : team_(ranks), vocabulary_(config.vocab_size, 1, ranks) {
+TensorCuts::TensorCuts(const ModelConfig& config, const ModelPlan& plan, int ranks, PassCut cut)
+    : team_(ranks), cut_(cut), vocabulary_(config.vocab_size, 1, ranks) {
   if (plan.embedding != kNoParameter) add_rows(plan.embedding, 0, vocabulary_);
   if (plan.lm_head) add(plan.lm_head, vocabulary_);
   for (const LinearPlan* layer : {&plan.project_in, &plan.project_out}) add(*layer);
@@ -25,7 +25,9 @@ TensorCuts::TensorCuts(const ModelConfig& config, const ModelPlan& plan, int ran
     };
     add_mlp(layer.mlp);
     if (!layer.experts) continue;
-    for (const MlpPlan& expert : layer.experts->experts) add_mlp(expert);
+    const std::int64_t experts = std::ssize(layer.experts->experts);
+    for (std::int64_t i = 0; i < experts; ++i)
+      add_expert(layer.experts->experts[static_cast<std::size_t>(i)], i, experts);
     if (layer.experts->shared) add_mlp(*layer.experts->shared);
   }
 }
@@ -40,9 +42,29 @@ void TensorCuts::add(const LinearPlan& layer, const ColumnCut& cut) {
   if (layer.bias != kNoParameter) add_rows(layer.bias, layer.first, cut);
 }
 
+// Whole on the rank that it is dealt to.
+void TensorCuts::add_expert(const MlpPlan& expert, std::int64_t index, std::int64_t experts) {
+  expert_ = true;
+  const ColumnCut dealt(experts, 1, team_);
+  for (const LinearPlan* part : {&expert.gate, &expert.up, &expert.down}) {
+    if (cut_ != PassCut::kRowsAndExperts) {
+      add(*part);
+      continue;
+    }
+    std::vector<std::int64_t> sizes;
+    for (int rank = 0; rank < team_; ++rank) {
+      const std::int64_t at = index - dealt.first(rank);
+      sizes.push_back(at >= 0 && at < dealt.size(rank) ? part->rows : 0);
+    }
+    add(*part, ColumnCut::of_sizes(sizes));
+  }
+  expert_ = false;
+}
+
 void TensorCuts::add_rows(ParameterIndex parameter, std::int64_t first, const ColumnCut& cut) {
   if (!index_.emplace(std::pair(parameter, first), rows_.size()).second) return;  // a tied one
-  rows_.push_back({parameter, first, cut});
+  const bool in_part = cut_ == PassCut::kOutputs || (expert_ && cut_ == PassCut::kRowsAndExperts);
+  rows_.push_back({parameter, first, cut, in_part});
 }
 
 std::optional<ColumnCut> TensorCuts::of(const LinearPlan& layer) const {
@@ -52,17 +74,19 @@ std::optional<ColumnCut> TensorCuts::of(const LinearPlan& layer) const {
 }
 
 RangeSet TensorCuts::used(std::span<const ParameterSpec> specs, int rank) const {
-  return ranges(specs, rank, /*with_whole=*/true);
+  return ranges(specs, rank, /*with_whole=*/true, /*read=*/true);
 }
 
 RangeSet TensorCuts::differentiated(std::span<const ParameterSpec> specs, int rank) const {
-  return ranges(specs, rank, /*with_whole=*/rank == 0);
+  return ranges(specs, rank, /*with_whole=*/rank == 0, /*read=*/false);
 }
 
-RangeSet TensorCuts::ranges(std::span<const ParameterSpec> specs, int rank, bool with_whole) const {
+RangeSet TensorCuts::ranges(std::span<const ParameterSpec> specs, int rank, bool with_whole,
+                            bool read) const {
   std::vector<bool> is_cut(specs.size(), false);
   std::vector<ArenaRange> ranges;
   for (const Rows& rows : rows_) {
+    if (read && !rows.read_in_part) continue;
     const ParameterSpec& spec = specs[static_cast<std::size_t>(rows.parameter)];
     is_cut[static_cast<std::size_t>(rows.parameter)] = true;
     const std::int64_t width = spec.count / spec.shape.front();
@@ -74,7 +98,13 @@ RangeSet TensorCuts::ranges(std::span<const ParameterSpec> specs, int rank, bool
   return RangeSet(std::move(ranges));
 }
 
-runtime::Status check_sharing_ranks(const ModelConfig& config, int ranks) {
+runtime::Status check_sharing_ranks(const ModelConfig& config, int ranks, PassCut cut) {
+  const std::int64_t experts = config.moe ? config.moe->experts : 0;
+  if (cut == PassCut::kRowsAndExperts && ranks > experts) {
+    return runtime::invalid_argument("the model has " +
+                                     (experts == 0 ? std::string("no") : std::to_string(experts)) +
+                                     " experts to be dealt to " + std::to_string(ranks) + " ranks");
+  }
   if (ranks <= config.kv_heads) return {};
   return runtime::invalid_argument("the model has " + std::to_string(config.kv_heads) +
                                    " key heads, which cannot be dealt to " + std::to_string(ranks) +

@@ -97,7 +97,8 @@ void Transformer::rebuild() {
 }
 
 Status Transformer::share_passes(const PassTeam& team) {
-  if (Status status = check_sharing_ranks(config_, team.size()); !status.ok()) return status;
+  if (Status status = check_sharing_ranks(config_, team.size(), team.cut()); !status.ok())
+    return status;
   team_ = &team;
   rebuild();
   return {};

@@ -75,20 +75,21 @@ int group_of(const LearnerOptions& options, int ranks) {
 
 std::function<RangeSet(const ModelConfig&)> weights_needed(const LearnerOptions& options,
                                                            const TrainingRanks& group) {
-  const bool reads_part = group.team && options.sharing.cut == PassCut::kOutputs;
+  const bool reads_part = group.team && options.sharing.cuts_weights();
   if ((options.zero != ZeroLevel::kWeights && !reads_part) || group.all->size() == 1)
     return nullptr;
   const bool keeps_used = options.zero != ZeroLevel::kWeights;
   return [rank = group.all->rank(), ranks = group.all->size(),
           neighbours = group_of(options, group.all->size()), keeps_used,
           position = group.team ? group.team->rank() : 0,
-          positions = group.team ? group.team->size() : 1](const ModelConfig& config) {
+          positions = group.team ? group.team->size() : 1,
+          cut = options.sharing.cut](const ModelConfig& config) {
     const std::vector<ParameterSpec> specs = parameter_layout(config);
     const std::vector<RangeSet> homes =
         homes_of(arena_units(config, specs), arena_elements(specs), ranks, neighbours);
     const RangeSet home = group_homes(homes, neighbours)[static_cast<std::size_t>(rank)];
     if (!keeps_used) return home;
-    return home.united(TensorCuts(config, plan_of(config), positions).used(specs, position));
+    return home.united(TensorCuts(config, plan_of(config), positions, cut).used(specs, position));
   };
 }
 
@@ -105,6 +106,7 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
   if (team_links_) {
     const int teams = communicator_->size() / team_links_->size();
     CHECK(communicator_->rank() / teams == team_links_->rank());
+    CHECK(adapter() == nullptr || options_.sharing.cut != PassCut::kRowsAndExperts);
     team_.emplace(*team_links_, options_.sharing.cut);
     CHECK(model_->share_passes(*team_).ok());
     options_.zero = std::max(options_.zero, ZeroLevel::kGradients);
@@ -143,7 +145,7 @@ Learner::~Learner() { model_->stop_telling(layer_pulse_); }
 // Beside an adapter, which is small, only the weights that it stands beside are kept by units.
 std::unique_ptr<StepShards> Learner::make_shards() {
   const ZeroLevel level = options_.zero;
-  const bool reads_part = team_ && team_->cut() == PassCut::kOutputs;
+  const bool reads_part = team_ && options_.sharing.cuts_weights();
   const bool by_units = level == ZeroLevel::kWeights ||
                         (level == ZeroLevel::kGradients && (adapter() == nullptr || reads_part));
   std::unique_ptr<StepShards> shards = by_units ? make_unit_shards(level) : nullptr;
@@ -164,11 +166,11 @@ std::unique_ptr<StepShards> Learner::make_unit_shards(ZeroLevel level) {
   TeamParts teams;
   if (team_) {
     const std::span<const ParameterSpec> specs = model_->parameters().specs();
-    const TensorCuts cuts(model_->config(), plan_of(model_->config()), team_->size());
+    const TensorCuts cuts(model_->config(), plan_of(model_->config()), team_->size(), team_->cut());
     for (int position = 0; position < team_->size(); ++position)
       teams.differentiated.push_back(cuts.differentiated(specs, position));
     const int count = communicator_->size() / team_->size();
-    for (int rank = 0; team_->cut() == PassCut::kOutputs && rank < communicator_->size(); ++rank)
+    for (int rank = 0; options_.sharing.cuts_weights() && rank < communicator_->size(); ++rank)
       weights.used.push_back(cuts.used(specs, rank / count));
   }
   unit_weights_ = std::make_unique<UnitWeights>(*communicator_, *model_, units, homes, weights);

@@ -95,8 +95,9 @@ std::vector<ArenaUnit> units_of(const ModelConfig& config, const MemoryOptions& 
   const std::vector<ParameterSpec> specs = parameter_layout(config);
   std::vector<ArenaUnit> units = arena_units(config, specs);
   if (!options.sharing.cuts_weights()) return units;
-  const RangeSet used =
-      TensorCuts(config, plan_of(config), static_cast<int>(options.sharing.ranks)).used(specs, 0);
+  const RangeSet used = TensorCuts(config, plan_of(config), static_cast<int>(options.sharing.ranks),
+                                   options.sharing.cut)
+                            .used(specs, 0);
   for (ArenaUnit& unit : units) {
     unit.own = unit.own.intersected(used);
     unit.read = unit.read.intersected(used);
@@ -255,7 +256,7 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   if (options.sharing.ranks > 1) {
     // Where outputs are cut the inputs of both norms are whole.
     const std::int64_t inputs =
-        options.sharing.cuts_weights() ? config.layers * 2 * config.hidden_size * kElement : 0;
+        !cuts_rows(options.sharing.cut) ? config.layers * 2 * config.hidden_size * kElement : 0;
     kept = inputs + (kept - inputs + options.sharing.ranks - 1) / options.sharing.ranks;
   }
   // What enters each layer, and the inside of the one that backward is at.
@@ -281,9 +282,15 @@ std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOp
   // Without backward, only what the next layer reads lives on.
   const std::int64_t widest = 4 * config.hidden_size + 3 * std::max(config.intermediate_size,
                                                                     config.heads * config.head_dim);
-  std::vector<MemoryPart> parts = {{"weights", weight_elements(config) * kElement},
+  const std::int64_t weights = weight_elements(config) * kElement;
+  const bool sharded = options.workers > 1 && options.zero == ZeroLevel::kWeights;
+  std::vector<MemoryPart> parts = {{"weights", sharded ? kept_weights(weights, options) : weights},
                                    {"activations", options.forward_tokens * widest * kElement +
                                                        logit_chunk_bytes(config, options)}};
+  if (sharded) {
+    const std::vector<ArenaUnit> units = arena_units(config, parameter_layout(config));
+    parts.push_back({kUnits, kElement * weights_in_pass(units)});
+  }
   add_device_attention(parts, config, options);
   return parts;
 }

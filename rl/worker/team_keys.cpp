@@ -1,5 +1,7 @@
 #include "rl/worker/team_keys.h"
 
+#include <map>
+
 #include "rl/model/tensor_cuts.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/zero_level.h"
@@ -48,7 +50,17 @@ Result<std::int64_t> number_of(const Config& config, const std::string& key) {
   return ranks;
 }
 
-Status check_company(const Config& config, const std::string& role, const std::string& key) {
+// An expert's adapter would be learned from where the expert is, and not where the rows are.
+std::string adapter_key(const std::string& role) {
+  return role == kStageRole ? "model.lora_rank" : "actor_rollout_ref.model.lora_rank";
+}
+
+Status check_company(const Config& config, const std::string& role, const std::string& key,
+                     const PassSharing& sharing) {
+  const bool adapts =
+      role != kCriticRole && config.find_int(adapter_key(role)).value_or(std::nullopt) > 0;
+  if (adapts && sharing.cut == PassCut::kRowsAndExperts)
+    return config.out_of_range(key, "1 with " + adapter_key(role) + " above 0");
   const std::string optimizer = optim_section(role) + "optimizer";
   if (config.find_string(optimizer).value_or(std::nullopt) == "Muon")
     return config.out_of_range(key, "1 with " + optimizer + "=Muon, which works on whole matrices");
@@ -60,8 +72,12 @@ Status check_company(const Config& config, const std::string& role, const std::s
 
 // The key that says how many ranks share passes.
 std::string team_key(const Config& config, const std::string& role, const PassSharing& sharing) {
-  return sharing.cut == PassCut::kRows ? sequence_key_in_use(config, role)
-                                       : tensor_key_in_use(config, role);
+  switch (sharing.cut) {
+    case PassCut::kOutputs: break;
+    case PassCut::kRows: return sequence_key_in_use(config, role);
+    case PassCut::kRowsAndExperts: return expert_ranks_key(role);
+  }
+  return tensor_key_in_use(config, role);
 }
 
 }  // namespace
@@ -75,22 +91,45 @@ std::string sequence_ranks_key(const std::string& role) {
   return (role == kStageRole ? "engine" : role) + ".ulysses_sequence_parallel_size";
 }
 
+std::string expert_ranks_key(const std::string& role) {
+  return role == kStageRole ? "engine.expert_model_parallel_size"
+                            : role + ".megatron.expert_model_parallel_size";
+}
+
 Result<PassSharing> pass_sharing_from_config(const Config& config, const std::string& role) {
   const Result<std::int64_t> tensor = number_of(config, tensor_key_in_use(config, role));
   if (!tensor.ok()) return tensor.status();
   const Result<std::int64_t> sequence = number_of(config, sequence_key_in_use(config, role));
   if (!sequence.ok()) return sequence.status();
+  Result<std::int64_t> experts = 1;
+  if (is_megatron(config, role)) experts = number_of(config, expert_ranks_key(role));
+  if (!experts.ok()) return experts.status();
   PassSharing sharing{.ranks = *tensor};
   if (*sequence > 1) sharing = {.ranks = *sequence, .cut = PassCut::kRows};
+  if (*experts > 1) sharing = {.ranks = *experts, .cut = PassCut::kRowsAndExperts};
   if (sharing.ranks == 1) return PassSharing();
   const std::string key = team_key(config, role, sharing);
-  if (*tensor > 1 && *sequence > 1) {
+  if (*tensor > 1 && cuts_rows(sharing.cut)) {
     return config.out_of_range(
         key, "1 with " + tensor_key_in_use(config, role) + "=" + std::to_string(*tensor));
   }
-  if (Status status = check_company(config, role, key); !status.ok()) return status;
+  if (*experts > 1 && *sequence > 1 && *sequence != *experts) {
+    return config.out_of_range(key, "1 or as many as " + sequence_key_in_use(config, role) + "=" +
+                                        std::to_string(*sequence));
+  }
+  if (Status status = check_company(config, role, key, sharing); !status.ok()) return status;
   return sharing;
 }
+
+namespace {
+
+const std::map<PassCut, std::string> kShared = {
+    {PassCut::kOutputs, "the outputs of each pass"},
+    {PassCut::kRows, "the rows of each pass"},
+    {PassCut::kRowsAndExperts, "the rows of each pass and the experts"},
+};
+
+}  // namespace
 
 std::string teams_text(const Config& config, const std::string& role, std::int64_t workers) {
   const PassSharing sharing = pass_sharing_from_config(config, role).value_or(PassSharing());
@@ -98,14 +137,14 @@ std::string teams_text(const Config& config, const std::string& role, std::int64
   const std::int64_t teams = workers / sharing.ranks;
   return (role == kStageRole ? "" : role + ": ") + std::to_string(teams) +
          (teams == 1 ? " team of " : " teams of ") + std::to_string(sharing.ranks) +
-         " workers that share the " + (sharing.cut == PassCut::kRows ? "rows" : "outputs") +
-         " of each pass";
+         " workers that share " + kShared.at(sharing.cut);
 }
 
 std::vector<std::string> unused_strategy_keys(const Config& config, const std::string& role) {
   std::vector<std::string> lines;
   if (is_megatron(config, role)) return lines;
-  for (const std::string& key : {tensor_ranks_key(role), context_ranks_key(role)}) {
+  for (const std::string& key :
+       {tensor_ranks_key(role), context_ranks_key(role), expert_ranks_key(role)}) {
     if (is_number(config, key) && *config.find(key) != 1)
       lines.push_back(key + " has no effect without " + role + ".strategy=megatron");
   }
@@ -121,7 +160,8 @@ Status check_pass_sharing(const Config& config, const std::string& role, const M
     return config.out_of_range(
         key, "a divisor of the number of workers, which is " + std::to_string(workers));
   }
-  return check_sharing_ranks(model, static_cast<int>(sharing->ranks)).with_context(key);
+  return check_sharing_ranks(model, static_cast<int>(sharing->ranks), sharing->cut)
+      .with_context(key);
 }
 
 }  // namespace rl

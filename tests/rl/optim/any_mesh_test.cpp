@@ -262,15 +262,23 @@ int drawn_shard(int ranks, int drawn) {
   return possible[static_cast<std::size_t>(drawn) % possible.size()];
 }
 
+// A number of experts that so many ranks can be dealt.
+bool has_experts_for(const fs::path& folder, int ranks) {
+  const auto config = ModelConfig::load(folder);
+  EXPECT_TRUE(config.ok());
+  return check_sharing_ranks(*config, ranks, PassCut::kRowsAndExperts).ok();
+}
+
 // Returns the mesh that was drawn.
-Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed) {
+Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed, bool long_passes,
+                      bool deals_experts = false) {
   std::mt19937 random(static_cast<unsigned>(seed));
   const auto draw = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };
-  Training run{.model = folder, .seed = seed, .long_passes = seed % 3 == 0};
+  Training run{.model = folder, .seed = seed, .long_passes = long_passes};
   run.leaves = draw(3, run.long_passes ? 4 : 8);
-  run.adapter = draw(0, 2) == 0;
+  run.adapter = draw(0, 2) == 0 && !deals_experts;
   run.optimizer = draw(0, 2) == 0 ? OptimizerKind::kSgd : OptimizerKind::kAdamW;
   SCOPED_TRACE(folder.filename().string() + ", seed " + std::to_string(seed) + ", " +
                std::to_string(run.leaves) + " leaves" + (run.adapter ? ", an adapter" : "") +
@@ -285,11 +293,12 @@ Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed) {
       drawn_tensor(folder, several.ranks, /*least=*/run.long_passes ? 2 : 1, draw(0, 3));
   several.shard_ranks = drawn_shard(several.ranks, draw(0, 11));
   if (run.long_passes || draw(0, 4) == 0) several.cut = PassCut::kRows;
-  SCOPED_TRACE(std::to_string(several.ranks) + " ranks, ZeRO " +
-               std::to_string(static_cast<int>(several.zero)) + ", teams of " +
-               std::to_string(several.tensor) +
-               (several.cut == PassCut::kRows ? " by rows" : " by outputs") + ", shards of " +
-               std::to_string(several.shard_ranks));
+  if (deals_experts) several.cut = PassCut::kRowsAndExperts;
+  SCOPED_TRACE(
+      std::to_string(several.ranks) + " ranks, ZeRO " +
+      std::to_string(static_cast<int>(several.zero)) + ", teams of " +
+      std::to_string(several.tensor) + (cuts_rows(several.cut) ? " by rows" : " by outputs") +
+      (deals_experts ? " and experts" : "") + ", shards of " + std::to_string(several.shard_ranks));
   const Outcome all = train_on(run, several);
   EXPECT_EQ(all.norms, one.norms);
   if (several.zero == ZeroLevel::kWeights && several.reshard_after_forward)
@@ -359,19 +368,26 @@ TEST(AnyMesh, TrainsEveryFamilyToTheSameBits) {
   int shared = 0;
   int by_rows = 0;
   int grouped = 0;
+  int mixtures = 0;
   for (const fs::path& folder : testing::model_cases()) {
     ++families;
     for (int time = 0; time < 3; ++time) {
-      const Mesh drawn = expect_same_bits(folder, ++seed);
+      const Mesh drawn = expect_same_bits(folder, ++seed, /*long_passes=*/time == 2);
       if (drawn.tensor > 1) ++(drawn.cut == PassCut::kRows ? by_rows : shared);
       const bool in_groups = drawn.shard_ranks > 0 && drawn.shard_ranks < drawn.ranks;
       if (in_groups && drawn.zero == ZeroLevel::kWeights) ++grouped;
     }
+    if (!has_experts_for(folder, 2)) continue;
+    const Mesh drawn =
+        expect_same_bits(folder, ++seed, /*long_passes=*/true, /*deals_experts=*/true);
+    EXPECT_EQ(drawn.cut, PassCut::kRowsAndExperts);
+    ++mixtures;
   }
   EXPECT_GT(shared, 9);
   EXPECT_GT(by_rows, families);
   EXPECT_GT(grouped, 5);
   EXPECT_GT(families, 20);
+  EXPECT_GT(mixtures, 2);
 }
 
 }  // namespace

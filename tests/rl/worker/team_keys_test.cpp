@@ -73,6 +73,32 @@ TEST(TeamKeys, RowsAreSharedByTheSequencesKeys) {
   EXPECT_EQ(teams_text(*config, kCriticRole, 4), "");
 }
 
+TEST(TeamKeys, ExpertsAreSharedWithTheRows) {
+  const auto sharing = [](std::vector<std::string> overrides) {
+    overrides.push_back("actor_rollout_ref.actor.strategy=megatron");
+    const auto config = Config::load({.file = {}, .overrides = std::move(overrides)});
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return pass_sharing_from_config(*config, kActorRole);
+  };
+  const std::string experts = "actor_rollout_ref.actor.megatron.expert_model_parallel_size=2";
+  const std::string rows = "actor_rollout_ref.actor.ulysses_sequence_parallel_size=";
+  EXPECT_EQ(sharing({experts})->ranks, 2);
+  EXPECT_EQ(sharing({experts})->cut, PassCut::kRowsAndExperts);
+  EXPECT_EQ(sharing({experts, rows + "2"})->cut, PassCut::kRowsAndExperts);
+  EXPECT_FALSE(sharing({experts, rows + "4"}).ok());
+  EXPECT_FALSE(sharing({experts, "parallel_config.tensor_parallel_size=2"}).ok());
+  EXPECT_FALSE(sharing({experts, "actor_rollout_ref.model.lora_rank=4"}).ok());
+  const auto config = Config::load(
+      {.file = {}, .overrides = {experts, "actor_rollout_ref.actor.strategy=megatron"}});
+  ModelConfig model;
+  model.kv_heads = 2;
+  const auto dense = check_pass_sharing(*config, kActorRole, model, 2);
+  EXPECT_NE(dense.message().find("expert_model_parallel_size"), std::string::npos);
+  EXPECT_NE(dense.message().find("no experts"), std::string::npos);
+  model.moe = MoeConfig{.experts = 4};
+  EXPECT_TRUE(check_pass_sharing(*config, kActorRole, model, 2).ok());
+}
+
 TEST(TeamKeys, WhatDoesNotGoWithThemIsNamed) {
   const std::string two = "parallel_config.tensor_parallel_size=2";
   const auto complaint = [&](const std::string& other) {
