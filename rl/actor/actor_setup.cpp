@@ -56,6 +56,14 @@ Result<TrainingRanks> join_group(runtime::Runtime& runtime, const WorkerSpec& sp
   return ranks;
 }
 
+Result<std::unique_ptr<Communicator>> join_frozen(runtime::Runtime& runtime, const WorkerSpec& spec,
+                                                  const FrozenSharding& sharding) {
+  if (!sharding.shards || spec.size == 1) return std::unique_ptr<Communicator>();
+  Result<TrainingRanks> ranks = join_group(runtime, spec, /*sharing=*/1);
+  if (!ranks.ok()) return ranks.status();
+  return std::move(ranks->all);
+}
+
 void place_adapter(const WorkerSpec& spec, std::optional<AdapterOptions>& adapter) {
   if (!adapter) return;
   adapter->folder = spec.adapter;

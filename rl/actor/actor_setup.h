@@ -11,6 +11,7 @@
 #include "rl/actor/actor_values.h"
 #include "rl/comm/training_ranks.h"
 #include "rl/config/config.h"
+#include "rl/worker/frozen_sharding.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
@@ -26,6 +27,12 @@ runtime::Result<Config> parse_config(const WorkerSpec& spec);
 /// of make_gloo_communicator(); kInvalidArgument: a number that does not divide the group.
 runtime::Result<TrainingRanks> join_group(runtime::Runtime& runtime, const WorkerSpec& spec,
                                           std::int64_t sharing);
+
+/// The same of workers that keep a frozen model's weights once together; null where each has them
+/// whole, or is alone.
+runtime::Result<std::unique_ptr<Communicator>> join_frozen(runtime::Runtime& runtime,
+                                                           const WorkerSpec& spec,
+                                                           const FrozenSharding& sharding);
 
 /// What is trained in place of the weights: the adapter that the run goes on with, if any.
 void place_adapter(const WorkerSpec& spec, std::optional<AdapterOptions>& adapter);

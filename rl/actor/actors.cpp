@@ -228,6 +228,10 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
   if (!micro_batch.ok()) return micro_batch.status();
   const Result<KlPenalty> penalty = parse_kl_penalty(*name);
   if (!penalty.ok()) return penalty.status().with_context("algorithm.kl_penalty");
+  const Result<FrozenSharding> sharding = frozen_sharding_from_config(*config, kReferenceRole);
+  if (!sharding.ok()) return sharding.status();
+  Result<std::unique_ptr<Communicator>> ranks = join_frozen(runtime, spec, *sharding);
+  if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<ReferenceWorker>> worker =
       ReferenceWorker::create({.model = spec.model,
                                .adapter = spec.adapter,
@@ -237,7 +241,9 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
                                .micro_batch = *micro_batch,
                                .penalty = *penalty,
                                .bf16 = *bf16,
-                               .offload = offload->parameters});
+                               .offload = offload->parameters,
+                               .sharding = *sharding},
+                              std::move(*ranks));
   if (!worker.ok()) return worker.status();
   return std::make_unique<ReferenceActor>(runtime, std::move(*worker));
 }
@@ -308,8 +314,13 @@ Result<std::unique_ptr<RewardActor>> RewardActor::create(runtime::Runtime& runti
                                                          const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
-  Result<RewardWorker> worker = RewardWorker::create(
-      *config, spec.model, spec.size, {.threads = spec.threads, .device = spec.device});
+  const Result<FrozenSharding> sharding = frozen_sharding_from_config(*config, kRewardModelRole);
+  if (!sharding.ok()) return sharding.status();
+  Result<std::unique_ptr<Communicator>> ranks = join_frozen(runtime, spec, *sharding);
+  if (!ranks.ok()) return ranks.status();
+  Result<RewardWorker> worker =
+      RewardWorker::create(*config, spec.model, spec.size,
+                           {.threads = spec.threads, .device = spec.device}, std::move(*ranks));
   if (!worker.ok()) return worker.status();
   return std::make_unique<RewardActor>(runtime, std::move(*worker));
 }
@@ -353,12 +364,14 @@ void register_training_actors(runtime::Runtime& runtime) {
       ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::score_some,
       &ReferenceActor::without, &ReferenceActor::pass_limits, &ReferenceActor::begin_profile,
       &ReferenceActor::end_profile,
-      runtime::method(&ReferenceActor::pulse, {.concurrency_group = kWatchCalls}));
+      runtime::method(&ReferenceActor::pulse, {.concurrency_group = kWatchCalls}),
+      runtime::method(&ReferenceActor::give_up, {.concurrency_group = kWatchCalls}));
   runtime.register_actor<RewardActor>(
       RewardActor::kName, &RewardActor::score, &RewardActor::prepares, &RewardActor::prepare,
       &RewardActor::texts, &RewardActor::without, &RewardActor::begin_profile,
       &RewardActor::end_profile,
-      runtime::method(&RewardActor::pulse, {.concurrency_group = kWatchCalls}));
+      runtime::method(&RewardActor::pulse, {.concurrency_group = kWatchCalls}),
+      runtime::method(&RewardActor::give_up, {.concurrency_group = kWatchCalls}));
 }
 
 }  // namespace rl

@@ -133,8 +133,10 @@ class ReferenceActor : public ProfiledActor {
                                       const std::vector<double>& kl_penalties,
                                       const std::vector<std::uint8_t>& left_out);
   PassLimits pass_limits() { return worker_->pass_limits(); }
-  /// It waits for no other rank; that it answers is enough.
-  Pulse pulse() const { return {}; }
+
+  /// See ReferenceWorker. Answered while the actor is in another call.
+  Pulse pulse() const { return worker_->pulse(); }
+  void give_up(const std::string& why) const { worker_->abort(runtime::deadline_exceeded(why)); }
 
  private:
   runtime::Runtime& runtime_;
@@ -167,8 +169,10 @@ class RewardActor : public ProfiledActor {
   /// What is left of a step's samples where some are not to be trained on.
   runtime::Result<Generated> without(const RolloutBatch& batch,
                                      const std::vector<std::uint8_t>& left_out);
-  /// It waits for no other rank; that it answers is enough.
-  Pulse pulse() const { return {}; }
+
+  /// See RewardWorker. Answered while the actor is in another call.
+  Pulse pulse() const { return worker_.pulse(); }
+  void give_up(const std::string& why) const { worker_.abort(runtime::deadline_exceeded(why)); }
 
  private:
   runtime::Runtime& runtime_;

@@ -30,6 +30,9 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
                                   .bf16 = stage->bf16,
                                   .seed = stage->seed};
   place_adapter(spec, options.adapter);
+  const Result<FrozenSharding> sharding = frozen_sharding_from_config(*config, kStageReferenceRole);
+  if (!sharding.ok()) return sharding.status();
+  options.reference_sharding = *sharding;
   if (objective->needs_reference() && config->find_string(kReferencePath).value_or(std::nullopt)) {
     Result<std::filesystem::path> reference = resolve_model(*config, kReferencePath, stage->seed);
     if (!reference.ok()) return reference.status();

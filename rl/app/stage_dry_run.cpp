@@ -8,6 +8,7 @@
 #include "rl/config/key_path.h"
 #include "rl/run/profile_options.h"
 #include "rl/run/stage_memory.h"
+#include "rl/worker/frozen_sharding.h"
 #include "rl/worker/fsdp_size.h"
 #include "rl/worker/preference_objective.h"
 #include "rl/worker/team_keys.h"
@@ -68,6 +69,10 @@ Status judge_stage_memory(StageSetup setup, const DataStage& stage, const SlotOp
   if (const std::string groups = fsdp_size_text(setup.config, kStageRole, setup.workers);
       !groups.empty())
     out << "  " << groups << "\n";
+  if (const std::string frozen =
+          frozen_sharding_text(setup.config, kStageReferenceRole, setup.workers);
+      !frozen.empty() && !stage.frozen_models().empty())
+    out << "  " << frozen << "\n";
   if (const auto warning = cpu_warning(slots, nodes)) out << "note: " << *warning << "\n";
   if (const Status enough = check_enough_nodes(slots, nodes); !enough.ok()) return enough;
   std::optional<std::string> tight;

@@ -74,7 +74,8 @@ inline constexpr const char* kCheckpointPart = "checkpoint being written";
 std::vector<MemoryPart> checkpoint_memory(const ModelConfig& config, const MemoryOptions& options,
                                           bool copies);
 
-/// Of a policy worker (generating and training), and of a role that only scores.
+/// Of a policy worker (generating and training), and of a role that only scores, of whose options
+/// `zero` is kNone or kWeights.
 std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options);
 std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOptions& options);
 

@@ -267,16 +267,25 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
 
 Status RewardFunction::ask(Scoring& scoring) {
   const std::span<const ScoreRequest> asked = scoring.asked();
-  for (const WeightedScorer& part : parts_) {
-    if (asked.empty()) break;
-    const Result<ScoredBatch> batch = part.scorer->score(asked);
-    if (!batch.ok()) return batch.status();
-    if (batch->scores.size() != asked.size())
-      return runtime::internal_error("reward: " + std::to_string(batch->scores.size()) +
-                                     " scores for " + std::to_string(asked.size()) + " samples");
-    count(scoring.report, batch->counts);
+  std::vector<ScoredBatch> said(parts_.size());
+  // Workers that wait for one another do so before others' functions take their time.
+  for (const bool together : {true, false}) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      Scorer& scorer = *parts_[i].scorer;
+      if (scorer.scores_together() != together || (asked.empty() && !together)) continue;
+      Result<ScoredBatch> batch = scorer.score(asked);
+      if (!batch.ok()) return batch.status();
+      if (batch->scores.size() != asked.size())
+        return runtime::internal_error("reward: " + std::to_string(batch->scores.size()) +
+                                       " scores for " + std::to_string(asked.size()) + " samples");
+      said[i] = std::move(*batch);
+    }
+  }
+  if (asked.empty()) return {};
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    count(scoring.report, said[i].counts);
     for (std::size_t k = 0; k < asked.size(); ++k)
-      scoring.add(k, part, batch->scores[k], /*alone=*/parts_.size() == 1);
+      scoring.add(k, parts_[i], said[i].scores[k], /*alone=*/parts_.size() == 1);
   }
   return {};
 }

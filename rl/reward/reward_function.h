@@ -93,7 +93,7 @@ class RewardFunction {
  private:
   class Scoring;
 
-  /// Asks each part, and adds what it says.
+  /// Asks each part, and adds what they say in their order.
   runtime::Status ask(Scoring& scoring);
   void add_penalties(Scoring& scoring, std::span<const ScoreRequest> requests,
                      std::span<const std::int64_t> response_tokens) const;

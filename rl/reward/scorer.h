@@ -80,6 +80,10 @@ class Scorer {
   /// them.
   virtual runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) = 0;
 
+  /// Whether workers need one another to score: score() of all of them is called together, also of
+  /// no requests.
+  virtual bool scores_together() const { return false; }
+
   /// Whether prepare() does anything.
   virtual bool prepares() const { return false; }
 

@@ -8,6 +8,7 @@
 #include "rl/actor/worker_group.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
+#include "rl/worker/frozen_sharding.h"
 #include "rl/worker/fsdp_size.h"
 #include "rl/worker/team_keys.h"
 #include "rl/worker/zero_level.h"
@@ -71,6 +72,10 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
   scoring.forward_tokens = scoring.output_tokens =
       (rows.scores_other_responses ? rows.of_length(rows.longest) : rows)
           .of_pass(share, options.micro_batch);
+  const Result<FrozenSharding> sharding =
+      frozen_sharding_from_config(setup.config, kStageReferenceRole);
+  if (!sharding.ok()) return sharding.status();
+  scoring.zero = sharding->shards ? ZeroLevel::kWeights : ZeroLevel::kNone;
   for (const fs::path& frozen : stage.frozen_models()) {
     const Result<ModelConfig> other = ModelConfig::load(frozen);
     if (!other.ok()) return other.status();
@@ -124,10 +129,18 @@ Status judge_stage_fit(const StageSetup& setup, const DataStage& stage, const Fi
 
 ZeroChoice settle_stage_zero(StageSetup& setup, const DataStage& stage, const SlotOptions& slots,
                              const FitsNodes& fits) {
-  const ZeroRole role{kStageRole,
-                      [](const Config& config) { return StageOptions::from_config(config).ok(); }};
+  std::vector<ZeroRole> roles = {
+      {kStageRole, [](const Config& config) { return StageOptions::from_config(config).ok(); }}};
+  const bool has_key = setup.config.find(zero_level_key(kStageReferenceRole)) != nullptr;
+  if (has_key && !stage.frozen_models().empty())
+    roles.push_back({kStageReferenceRole,
+                     [](const Config& config) {
+                       return frozen_sharding_from_config(config, kStageReferenceRole).ok();
+                     },
+                     /*is_frozen=*/true});
   const auto sized_as = [&](const Config& config) {
     StageSetup sized = setup;
+    sized.config = config;
     sized.options.learner.zero =
         zero_level_from_config(config, kStageRole, setup.options.learner.optimizer)
             .value_or(ZeroLevel::kNone);
@@ -136,7 +149,7 @@ ZeroChoice settle_stage_zero(StageSetup& setup, const DataStage& stage, const Sl
   const RowLengths seen = stage.row_lengths();
   for (const RowLengths& rows : {seen.of_length(std::numeric_limits<std::int64_t>::max()), seen}) {
     const Result<ZeroChoice> zero =
-        choose_zero_levels(setup.config, std::span(&role, 1), slots, [&](const Config& config) {
+        choose_zero_levels(setup.config, roles, slots, [&](const Config& config) {
           const Result<RoleMemory> memory = stage_memory(sized_as(config), stage, rows);
           return memory.ok() ? fits(*memory) : Status();
         });

@@ -12,6 +12,7 @@
 #include "rl/run/memory_fit.h"
 #include "rl/run/stage_memory.h"
 #include "rl/weights/atomic_file.h"
+#include "rl/worker/frozen_sharding.h"
 #include "rl/worker/fsdp_size.h"
 #include "rl/worker/team_keys.h"
 #include "rl/worker/toy_model.h"
@@ -150,6 +151,10 @@ Status StageTrainer::start_workers(const SlotOptions& slot_options) {
   if (const std::string groups = fsdp_size_text(setup_.config, kStageRole, setup_.workers);
       !groups.empty())
     LOG(info, "{}", groups);
+  if (const std::string frozen =
+          frozen_sharding_text(setup_.config, kStageReferenceRole, setup_.workers);
+      !frozen.empty() && !stage_->frozen_models().empty())
+    LOG(info, "{}", frozen);
   std::optional<std::string> tight;
   const Status fits = judge_stage_fit(setup_, *stage_, fits_nodes, tight);
   if (!fits.ok()) return fits;

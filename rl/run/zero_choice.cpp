@@ -15,6 +15,17 @@ using Taken = ZeroChoice::Taken;
 
 constexpr ZeroLevel kLevels[] = {ZeroLevel::kMoments, ZeroLevel::kGradients, ZeroLevel::kWeights};
 
+// What is tried together.
+struct Rung {
+  ZeroLevel trained = ZeroLevel::kNone;
+  ZeroLevel frozen = ZeroLevel::kNone;
+};
+
+constexpr Rung kRungs[] = {{ZeroLevel::kMoments, ZeroLevel::kNone},
+                           {ZeroLevel::kMoments, ZeroLevel::kWeights},
+                           {ZeroLevel::kGradients, ZeroLevel::kWeights},
+                           {ZeroLevel::kWeights, ZeroLevel::kWeights}};
+
 std::string number_of(ZeroLevel level) { return std::to_string(static_cast<int>(level)); }
 
 Config with_levels(const Config& config, std::span<const Taken> taken) {
@@ -27,19 +38,35 @@ Config with_levels(const Config& config, std::span<const Taken> taken) {
   return config.with_tree(std::move(tree));
 }
 
-// By number of the level, or lower ones that the roles allow.
+// These levels, or lower ones that the roles allow.
 std::vector<Taken> taken_at(const Config& config, std::span<const ZeroRole> roles,
-                            ZeroLevel wanted) {
+                            const Rung& rung) {
   std::vector<Taken> taken;
   for (const ZeroRole& role : roles) {
     Taken& one = taken.emplace_back(Taken{role.role, ZeroLevel::kNone});
     for (const ZeroLevel level : kLevels) {
+      if (role.is_frozen && level != ZeroLevel::kWeights) continue;
       const Taken higher{role.role, level};
-      if (level > wanted || !role.allows(with_levels(config, std::span(&higher, 1)))) break;
+      if (level > (role.is_frozen ? rung.frozen : rung.trained) ||
+          !role.allows(with_levels(config, std::span(&higher, 1))))
+        break;
       one = higher;
     }
   }
   return taken;
+}
+
+// For people: the highest level of roles that train, and whether others share their weights.
+std::string levels_text(std::span<const ZeroRole> roles, std::span<const Taken> taken) {
+  ZeroLevel trained = ZeroLevel::kNone;
+  bool frozen = false;
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    if (roles[i].is_frozen)
+      frozen = frozen || taken[i].level != ZeroLevel::kNone;
+    else
+      trained = std::max(trained, taken[i].level);
+  }
+  return number_of(trained) + (frozen ? " and frozen models kept once" : "");
 }
 
 }  // namespace
@@ -70,23 +97,24 @@ Result<ZeroChoice> choose_zero_levels(const Config& config, std::span<const Zero
   if (open.empty() || slots.on_device() || slots.nodes * slots.per_node < 2) return ZeroChoice();
   const Status plain = fits(config);
   if (plain.ok())
-    return ZeroChoice(taken_at(config, open, ZeroLevel::kNone),
+    return ZeroChoice(taken_at(config, open, {}),
                       "the run fits the nodes' memory as far as that is known");
   if (plain.code() != runtime::ErrorCode::kResourceExhausted) return plain;
-  ZeroLevel tried = ZeroLevel::kNone;
-  for (const ZeroLevel level : kLevels) {
-    std::vector<Taken> taken = taken_at(config, open, level);
-    if (std::ranges::none_of(taken, [&](const Taken& one) { return one.level == level; })) break;
+  const std::vector<Taken> none = taken_at(config, open, {});
+  std::vector<Taken> tried = none;
+  for (const Rung& rung : kRungs) {
+    std::vector<Taken> taken = taken_at(config, open, rung);
+    if (taken == tried) continue;
     const Status status = fits(with_levels(config, taken));
     if (status.ok())
-      return ZeroChoice(std::move(taken),
-                        "with " + number_of(tried) + " the run does not fit the nodes' memory");
+      return ZeroChoice(std::move(taken), "with " + levels_text(open, tried) +
+                                              " the run does not fit the nodes' memory");
     if (status.code() != runtime::ErrorCode::kResourceExhausted) return status;
-    tried = level;
+    tried = std::move(taken);
   }
-  if (tried == ZeroLevel::kNone) return plain;
-  return Status(plain.code(),
-                plain.message() + ". zero_level=auto: nor do they with " + number_of(tried));
+  if (tried == none) return plain;
+  return Status(plain.code(), plain.message() + ". zero_level=auto: nor do they with " +
+                                  levels_text(open, tried));
 }
 
 }  // namespace rl

@@ -14,11 +14,12 @@
 
 namespace rl {
 
-/// A role that trains.
+/// A role with a model.
 struct ZeroRole {
   std::string role;  // kActorRole
   /// Whether a configuration with a number in place of auto is one that the role can have.
   std::function<bool(const Config& config)> allows;
+  bool is_frozen = false;  // it does not train: its level is 0 or 3
 };
 
 /// The levels that roles got whose key was auto.
@@ -27,6 +28,8 @@ class ZeroChoice {
   struct Taken {
     std::string role;
     ZeroLevel level = ZeroLevel::kNone;
+
+    bool operator==(const Taken&) const = default;
   };
 
   ZeroChoice() = default;
@@ -46,7 +49,8 @@ class ZeroChoice {
   std::string why_;
 };
 
-/// The lowest of the levels 0 to 3 with which `fits` is content, the same for all roles as far as
+/// The first with which `fits` is content of: level 0; 1; frozen roles at 3 next to it, which costs
+/// one gathering of their weights in each of their passes; 2; 3. The same for all roles as far as
 /// they allow it. Nothing is chosen with one worker or on a device. kResourceExhausted: none fits;
 /// what `fits` said of level 0. Other errors of `fits` end the search.
 runtime::Result<ZeroChoice> choose_zero_levels(

@@ -86,6 +86,14 @@ Result<std::unique_ptr<Transformer>> load_model(const PreferenceWorkerOptions& o
                            options.model, options.seed, how);
 }
 
+Result<std::unique_ptr<FrozenModel>> load_reference(const PreferenceWorkerOptions& options,
+                                                    const TrainingRanks& ranks) {
+  const FrozenSharding& sharding = options.reference_sharding;
+  return FrozenModel::load(options.reference.empty() ? options.model : options.reference,
+                           {.threads = options.threads, .device = options.device},
+                           {sharding.shards ? ranks.all.get() : nullptr, sharding.shard_ranks});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PreferenceWorker>> PreferenceWorker::create(
@@ -107,11 +115,9 @@ Result<std::unique_ptr<PreferenceWorker>> PreferenceWorker::create(
     }
     if (const Status used = use_adapter(**model, *options.adapter); !used.ok()) return used;
   }
-  std::unique_ptr<Transformer> reference;
+  std::unique_ptr<FrozenModel> reference;
   if (refers && (!options.adapter || !options.reference.empty())) {
-    Result<std::unique_ptr<Transformer>> frozen =
-        Transformer::load(options.reference.empty() ? options.model : options.reference,
-                          {.threads = options.threads, .device = options.device});
+    Result<std::unique_ptr<FrozenModel>> frozen = load_reference(options, ranks);
     if (!frozen.ok()) return frozen.status().with_context("the reference");
     if ((*frozen)->config().vocab_size != (*model)->config().vocab_size)
       return runtime::invalid_argument(
@@ -121,7 +127,8 @@ Result<std::unique_ptr<PreferenceWorker>> PreferenceWorker::create(
   return guarded<std::unique_ptr<PreferenceWorker>>("gradients and optimizer", [&] {
     std::unique_ptr<PreferenceWorker> worker(
         new PreferenceWorker(options, std::move(*model), std::move(reference), std::move(ranks)));
-    if (worker->reference_) worker->learner_.watch_passes_of(*worker->reference_);
+    if (worker->reference_ && !worker->reference_->is_shared())
+      worker->learner_.watch_passes_of(worker->reference_->transformer());
     return worker;
   });
 }
@@ -152,7 +159,7 @@ Result<PreferenceWorker::Reference> PreferenceWorker::refer(const PreferenceBatc
         !base.ok())
       return base;
   }
-  const Passes frozen(reference_ != nullptr ? *reference_ : model, pass_options());
+  const Passes frozen(reference_ != nullptr ? reference_->transformer() : model, pass_options());
   Result<at::Tensor> responses_P =
       frozen_sums(frozen, batch.prompts, batch.responses, passes.responses);
   Result<at::Tensor> others_P =

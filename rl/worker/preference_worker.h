@@ -14,6 +14,8 @@
 #include "rl/comm/communicator.h"
 #include "rl/metrics/metrics.h"
 #include "rl/optim/learner.h"
+#include "rl/worker/frozen_model.h"
+#include "rl/worker/frozen_sharding.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/preference_objective.h"
@@ -23,7 +25,8 @@ namespace rl {
 
 struct PreferenceWorkerOptions {
   std::filesystem::path model;
-  std::filesystem::path reference;  // empty: the model that training begins with
+  std::filesystem::path reference;         // empty: the model that training begins with
+  FrozenSharding reference_sharding = {};  // where it is a model of its own
   int threads = 1;
   std::string device = {};  // see find_device()
   PreferenceObjective objective;
@@ -78,7 +81,7 @@ class PreferenceWorker {
   };
 
   PreferenceWorker(const PreferenceWorkerOptions& options, std::unique_ptr<Transformer> model,
-                   std::unique_ptr<Transformer> reference, TrainingRanks ranks)
+                   std::unique_ptr<FrozenModel> reference, TrainingRanks ranks)
       : options_(options),
         learner_(std::move(model), std::move(ranks), options.learner),
         reference_(std::move(reference)) {}
@@ -103,7 +106,7 @@ class PreferenceWorker {
 
   PreferenceWorkerOptions options_;
   Learner learner_;
-  std::unique_ptr<Transformer> reference_;  // null: none is needed, or the base of an adapter is it
+  std::unique_ptr<FrozenModel> reference_;  // null: none is needed, or the base of an adapter is it
 };
 
 }  // namespace rl

@@ -12,16 +12,20 @@ namespace rl {
 
 using runtime::Result;
 
-Result<std::unique_ptr<ReferenceWorker>> ReferenceWorker::create(const ReferenceOptions& options) {
+Result<std::unique_ptr<ReferenceWorker>> ReferenceWorker::create(
+    const ReferenceOptions& options, std::unique_ptr<Communicator> ranks) {
   at::set_num_threads(options.threads);
-  Result<std::unique_ptr<Transformer>> model =
-      Transformer::load(options.model, {.threads = options.threads, .device = options.device});
+  Result<std::unique_ptr<FrozenModel>> model =
+      FrozenModel::load(options.model, {.threads = options.threads, .device = options.device},
+                        {ranks.get(), options.sharding.shard_ranks});
   if (!model.ok()) return model.status();
   if (!options.adapter.empty()) {
-    const runtime::Status used = use_adapter(**model, {.lora = {}, .folder = options.adapter});
+    const runtime::Status used =
+        use_adapter((*model)->transformer(), {.lora = {}, .folder = options.adapter});
     if (!used.ok()) return used;
   }
-  return std::unique_ptr<ReferenceWorker>(new ReferenceWorker(options, std::move(*model)));
+  return std::unique_ptr<ReferenceWorker>(
+      new ReferenceWorker(options, std::move(ranks), std::move(*model)));
 }
 
 Result<ReferenceScores> ReferenceWorker::score(const RolloutBatch& batch,
@@ -30,8 +34,8 @@ Result<ReferenceScores> ReferenceWorker::score(const RolloutBatch& batch,
   if (!valid.ok()) return valid;
   const Offload::Stay here = offload_.stay();
   Result<std::vector<float>> logprobs =
-      response_logprobs(Passes(*model_, {.bf16 = options_.bf16}), batch, options_.temperature,
-                        {{0, batch.samples()}, micro_batches});
+      response_logprobs(Passes(model_->transformer(), {.bf16 = options_.bf16}), batch,
+                        options_.temperature, {{0, batch.samples()}, micro_batches});
   if (!logprobs.ok()) return logprobs.status();
   ReferenceScores scores{.logprobs = std::move(*logprobs), .kl_penalties = {}};
   const auto tokens = static_cast<std::int64_t>(batch.logprobs.size());

@@ -11,8 +11,10 @@
 #include "rl/algo/kl.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/comm/communicator.h"
 #include "rl/model/offload.h"
-#include "rl/model/transformer.h"
+#include "rl/worker/frozen_model.h"
+#include "rl/worker/frozen_sharding.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -26,7 +28,8 @@ struct ReferenceOptions {
   MicroBatchLimits micro_batch;
   KlPenalty penalty{.estimator = KlEstimator::kK1};  // of the KL in the reward
   bool bf16 = false;                                 // see PassOptions
-  bool offload = false;  // of a model on a device: its weights leave it between calls
+  bool offload = false;          // of a model on a device: its weights leave it between calls
+  FrozenSharding sharding = {};  // over the workers of the role
 };
 
 /// What the reference says of a RolloutBatch.
@@ -41,25 +44,38 @@ struct ReferenceScores {
 /// A frozen model. A resource; one thread at a time.
 class ReferenceWorker {
  public:
-  /// Errors: those of Transformer::load.
-  static runtime::Result<std::unique_ptr<ReferenceWorker>> create(const ReferenceOptions& options);
+  /// `ranks`: those that keep the weights once; null: they are whole. Errors: those of
+  /// Transformer::load.
+  static runtime::Result<std::unique_ptr<ReferenceWorker>> create(
+      const ReferenceOptions& options, std::unique_ptr<Communicator> ranks = nullptr);
 
-  /// `micro_batches`: its passes over the samples; none: one. kInvalidArgument: an inconsistent
-  /// batch, passes over other samples, an id outside the vocabulary.
+  /// `micro_batches`: its passes over the samples, as many on every rank; none: one. Collective
+  /// where weights are kept once. kInvalidArgument: an inconsistent batch, passes over other
+  /// samples, an id outside the vocabulary. Others: those of Communicator.
   runtime::Result<ReferenceScores> score(const RolloutBatch& batch,
                                          std::span<const MicroBatch> micro_batches = {});
 
   /// What one of its passes may take. It does not learn.
   PassLimits pass_limits() const { return {.learning = {}, .scoring = options_.micro_batch}; }
 
+  /// Where this rank stands, and the end of what it does with the others; see Communicator. Alone
+  /// it stands nowhere. From any thread.
+  Pulse pulse() const { return ranks_ ? ranks_->pulse() : Pulse(); }
+  void abort(const runtime::Status& why) const {
+    if (ranks_) ranks_->abort(why);
+  }
+
  private:
-  ReferenceWorker(const ReferenceOptions& options, std::unique_ptr<Transformer> model)
+  ReferenceWorker(const ReferenceOptions& options, std::unique_ptr<Communicator> ranks,
+                  std::unique_ptr<FrozenModel> model)
       : options_(options),
+        ranks_(std::move(ranks)),
         model_(std::move(model)),
-        offload_(*model_, {.parameters = options.offload}) {}
+        offload_(model_->transformer(), {.parameters = options.offload}) {}
 
   ReferenceOptions options_;
-  std::unique_ptr<Transformer> model_;
+  std::unique_ptr<Communicator> ranks_;
+  std::unique_ptr<FrozenModel> model_;
   Offload offload_;
 };
 

@@ -82,24 +82,26 @@ Result<std::vector<std::int32_t>> RewardModelText::encode_chat(ordered_json mess
   return ids;
 }
 
-RewardModelScorer::RewardModelScorer(RewardModelText text, std::unique_ptr<Transformer> model,
+RewardModelScorer::RewardModelScorer(RewardModelText text, std::unique_ptr<FrozenModel> model,
                                      std::int64_t positions_max, bool offload)
     : text_(std::move(text)), model_(std::move(model)), positions_max_(positions_max) {
-  if (model_) offload_ = std::make_unique<Offload>(*model_, OffloadOptions{.parameters = offload});
+  if (model_)
+    offload_ =
+        std::make_unique<Offload>(model_->transformer(), OffloadOptions{.parameters = offload});
 }
 
 Result<std::unique_ptr<RewardModelScorer>> RewardModelScorer::create(
-    const std::filesystem::path& model, const TransformerOptions& options, bool start,
-    bool offload) {
+    const std::filesystem::path& model, const TransformerOptions& options, bool start, bool offload,
+    const FrozenRanks& ranks) {
   Result<ModelConfig> config = ModelConfig::load(model);
   if (!config.ok()) return config.status();
   if (const Status head = check_head(*config, model); !head.ok()) return head;
   Result<RewardModelText> text = RewardModelText::load(model);
   if (!text.ok()) return text.status();
-  std::unique_ptr<Transformer> loaded;
+  std::unique_ptr<FrozenModel> loaded;
   if (start) {
     at::set_num_threads(options.threads);
-    Result<std::unique_ptr<Transformer>> weights = Transformer::load(model, options);
+    Result<std::unique_ptr<FrozenModel>> weights = FrozenModel::load(model, options, ranks);
     if (!weights.ok()) return weights.status();
     loaded = std::move(*weights);
   }
@@ -168,27 +170,30 @@ Result<std::vector<double>> RewardModelScorer::score_ids(
             return batch;
           },
       .wanted = {.heads = {model_->config().output_heads.front().name}, .last_tokens_only = true}};
+  const Result<std::vector<MicroBatch>> passes = model_->in_step(
+      plan_micro_batches(lengths, {.samples_max = 0, .tokens_max = kRewardModelPassTokens}));
+  if (!passes.ok()) return passes.status().with_context("reward model");
   std::vector<double> scores;
   const Status scored =
-      Passes(*model_, {})
-          .score(
-              plan_micro_batches(lengths, {.samples_max = 0, .tokens_max = kRewardModelPassTokens}),
-              input, [&](const Outputs& outputs, const MicroBatch&, const PackedBatch&) -> Status {
-                const at::Tensor labels_BL = outputs.heads.front().contiguous();
-                const std::int64_t labels = labels_BL.size(1);
-                for (std::int64_t row = 0; row < labels_BL.size(0); ++row)
-                  scores.push_back(labels_BL.const_data_ptr<float>()[(row + 1) * labels - 1]);
-                return {};
-              });
+      Passes(model_->transformer(), {})
+          .score(*passes, input,
+                 [&](const Outputs& outputs, const MicroBatch&, const PackedBatch&) -> Status {
+                   const at::Tensor labels_BL = outputs.heads.front().contiguous();
+                   const std::int64_t labels = labels_BL.size(1);
+                   for (std::int64_t row = 0; row < labels_BL.size(0); ++row)
+                     scores.push_back(labels_BL.const_data_ptr<float>()[(row + 1) * labels - 1]);
+                   return {};
+                 });
   if (!scored.ok()) return scored.with_context("reward model");
   return scores;
 }
 
-RewardModelLoader reward_model_loader(const TransformerOptions& options, bool offload) {
-  return [options, offload](const std::filesystem::path& model,
-                            bool start) -> Result<std::unique_ptr<Scorer>> {
+RewardModelLoader reward_model_loader(const TransformerOptions& options, bool offload,
+                                      const FrozenRanks& ranks) {
+  return [options, offload, ranks](const std::filesystem::path& model,
+                                   bool start) -> Result<std::unique_ptr<Scorer>> {
     Result<std::unique_ptr<RewardModelScorer>> scorer =
-        RewardModelScorer::create(model, options, start, offload);
+        RewardModelScorer::create(model, options, start, offload, ranks);
     if (!scorer.ok()) return scorer.status();
     return std::unique_ptr<Scorer>(std::move(*scorer));
   };

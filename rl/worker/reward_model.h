@@ -8,19 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "rl/comm/communicator.h"
 #include "rl/model/offload.h"
 #include "rl/model/transformer.h"
 #include "rl/reward/reward_function.h"
 #include "rl/reward/scorer.h"
 #include "rl/template/chat_templates.h"
 #include "rl/tokenizer/tokenizer.h"
+#include "rl/worker/frozen_model.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
 /// Tokens of one forward pass, unless a single conversation has more. Scores do not depend on it.
-/// Each worker cuts its own passes: only there are conversations tokens, and no two workers compute
-/// one pass together.
+/// Each worker cuts its own passes: only there are conversations tokens.
 inline constexpr std::int64_t kRewardModelPassTokens = 4096;
 
 /// Writes a conversation as the reward model has to read it: as verl does, by the chat template of
@@ -51,31 +52,34 @@ class RewardModelText {
 class RewardModelScorer : public Scorer {
  public:
   /// Without `start` the weights are not read, and only check_row() may be called. `offload`: on a
-  /// device, weights leave it between calls. kInvalidArgument: a model without such a head. Else
-  /// those of Transformer::load.
+  /// device, weights leave it between calls. `ranks` keep them once. kInvalidArgument: a model
+  /// without such a head. Else those of Transformer::load.
   static runtime::Result<std::unique_ptr<RewardModelScorer>> create(
       const std::filesystem::path& model, const TransformerOptions& options, bool start,
-      bool offload = false);
+      bool offload = false, const FrozenRanks& ranks = {});
 
   /// A conversation that is longer than the model can read has no score.
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override;
   runtime::Status check_row(const ScoreRequest& row) const override;
+  bool scores_together() const override { return model_ && model_->is_shared(); }
 
   /// Of conversations that are tokens already; the same number whatever they stand beside.
+  /// Collective where weights are kept once.
   runtime::Result<std::vector<double>> score_ids(
       const std::vector<std::vector<std::int32_t>>& conversations) const;
 
  private:
-  RewardModelScorer(RewardModelText text, std::unique_ptr<Transformer> model,
+  RewardModelScorer(RewardModelText text, std::unique_ptr<FrozenModel> model,
                     std::int64_t positions_max, bool offload);
 
   RewardModelText text_;
-  std::unique_ptr<Transformer> model_;  // null: not started
+  std::unique_ptr<FrozenModel> model_;  // null: not started
   std::unique_ptr<Offload> offload_;    // of the model, if there is one
   std::int64_t positions_max_;
 };
 
 /// How RewardFunction::from_config comes by reward models; the loader that workers give it.
-RewardModelLoader reward_model_loader(const TransformerOptions& options, bool offload = false);
+RewardModelLoader reward_model_loader(const TransformerOptions& options, bool offload = false,
+                                      const FrozenRanks& ranks = {});
 
 }  // namespace rl

@@ -50,16 +50,18 @@ std::optional<Score> known_score(const std::string& notes) {
 }  // namespace
 
 Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model,
-                                          std::int64_t workers, const TransformerOptions& options) {
+                                          std::int64_t workers, const TransformerOptions& options,
+                                          std::unique_ptr<Communicator> ranks) {
   Result<Tokenizer> tokenizer = Tokenizer::load(model);
   if (!tokenizer.ok()) return tokenizer.status();
   const Result<std::optional<bool>> offload =
       config.find_bool("reward_model.model.fsdp_config.param_offload");
   if (!offload.ok()) return offload.status();
   Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(
-      config, workers, /*start=*/true, reward_model_loader(options, offload->value_or(false)));
+      config, workers, /*start=*/true,
+      reward_model_loader(options, offload->value_or(false), {.all = ranks.get()}));
   if (!reward.ok()) return reward.status();
-  return RewardWorker(std::move(*tokenizer), std::move(*reward));
+  return RewardWorker(std::move(*tokenizer), std::move(*reward), std::move(ranks));
 }
 
 ScoreRequest RewardWorker::request_of(const RewardTask& task,

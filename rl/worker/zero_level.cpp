@@ -1,5 +1,6 @@
 #include "rl/worker/zero_level.h"
 
+#include "rl/worker/frozen_sharding.h"
 #include "rl/worker/fsdp_size.h"
 #include "rl/worker/policy_options.h"
 
@@ -8,11 +9,12 @@ namespace rl {
 using runtime::Result;
 
 std::string sharding_section(const std::string& role) {
-  if (role == kStageRole) return "engine";
+  if (role == kStageRole || role == kStageReferenceRole) return "engine";
   return role == kCriticRole ? "critic.fsdp" : role + ".fsdp_config";
 }
 
 std::string zero_level_key(const std::string& role) {
+  if (role == kStageReferenceRole) return role + "_zero_level";
   return sharding_section(role) + ".zero_level";
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "rl/run/reward_model_path.h"
+#include "rl/worker/frozen_sharding.h"
 #include "rl/worker/fsdp_size.h"
 #include "rl/worker/team_keys.h"
 #include "rl/worker/zero_level.h"
@@ -11,14 +13,29 @@ namespace rl {
 using runtime::Result;
 using runtime::Status;
 
-std::vector<ZeroRole> zero_roles(const TrainerOptions& trainer, const SlotOptions& slots) {
-  std::vector<ZeroRole> roles = {{kActorRole, [device = slots.device](const Config& config) {
-                                    return PolicyOptions::from_config(config, device).ok();
+namespace {
+
+ZeroRole frozen_role(const char* name) {
+  return {
+      .role = name,
+      .allows =
+          [name](const Config& config) { return frozen_sharding_from_config(config, name).ok(); },
+      .is_frozen = true};
+}
+
+}  // namespace
+
+std::vector<ZeroRole> zero_roles(const Config& config, const TrainerOptions& trainer,
+                                 const SlotOptions& slots) {
+  std::vector<ZeroRole> roles = {{kActorRole, [device = slots.device](const Config& with) {
+                                    return PolicyOptions::from_config(with, device).ok();
                                   }}};
   if (trainer.uses_critic())
-    roles.push_back({kCriticRole, [device = slots.device](const Config& config) {
-                       return CriticOptions::from_config(config, device).ok();
+    roles.push_back({kCriticRole, [device = slots.device](const Config& with) {
+                       return CriticOptions::from_config(with, device).ok();
                      }});
+  if (trainer.uses_reference() || trainer.distills) roles.push_back(frozen_role(kReferenceRole));
+  if (!reward_models(config).empty()) roles.push_back(frozen_role(kRewardModelRole));
   return roles;
 }
 
@@ -26,7 +43,12 @@ std::vector<std::string> mesh_lines(const Config& config, const TrainerOptions& 
                                     const SlotOptions& slots) {
   const std::int64_t workers = slots.nodes * slots.per_node;
   std::vector<std::string> lines;
-  for (const ZeroRole& role : zero_roles(trainer, slots)) {
+  for (const ZeroRole& role : zero_roles(config, trainer, slots)) {
+    if (role.is_frozen) {
+      std::string groups = frozen_sharding_text(config, role.role, workers);
+      if (!groups.empty()) lines.push_back(std::move(groups));
+      continue;
+    }
     std::string teams = teams_text(config, role.role, workers);
     if (!teams.empty()) lines.push_back(std::move(teams));
     std::string groups = fsdp_size_text(config, role.role, workers);
@@ -44,7 +66,8 @@ Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
   const Status shared =
       check_pass_sharing(config, kActorRole, policy_model, slots.nodes * slots.per_node);
   if (!shared.ok()) return shared;
-  for (const ZeroRole& role : zero_roles(trainer, slots)) {
+  const std::vector<ZeroRole> roles = zero_roles(config, trainer, slots);
+  for (const ZeroRole& role : roles) {
     const Status divides = check_fsdp_size(config, role.role, slots.nodes * slots.per_node);
     if (!divides.ok()) return divides;
   }
@@ -60,7 +83,7 @@ Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
         RunFit{.policy_level = *level, .memory = std::move(*memory), .fits = fits});
   };
   const Result<ZeroChoice> zero =
-      choose_zero_levels(config, zero_roles(trainer, slots), slots, [&](const Config& settled) {
+      choose_zero_levels(config, roles, slots, [&](const Config& settled) {
         const Result<RunFit> fit = count(settled, policy);
         return fit.ok() ? fit->fits : fit.status();
       });

@@ -17,8 +17,10 @@
 
 namespace rl {
 
-/// The roles of a run that train: the policy, and a critic that is a model of its own.
-std::vector<ZeroRole> zero_roles(const TrainerOptions& trainer, const SlotOptions& slots);
+/// The roles of a run whose models workers may keep once: the policy, a critic that is a model of
+/// its own, the reference with the teachers, and reward models.
+std::vector<ZeroRole> zero_roles(const Config& config, const TrainerOptions& trainer,
+                                 const SlotOptions& slots);
 
 struct RunFit {
   ZeroChoice zero = {};

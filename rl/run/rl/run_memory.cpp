@@ -10,6 +10,7 @@
 #include "rl/run/reward_model_path.h"
 #include "rl/run/rl/teachers.h"
 #include "rl/tokenizer/tokenizer.h"
+#include "rl/worker/frozen_sharding.h"
 #include "rl/worker/reward_model.h"
 #include "rl/worker/team_keys.h"
 #include "rl/worker/toy_model.h"
@@ -20,9 +21,17 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
+// The same passes of a model that is not trained.
+MemoryOptions frozen_memory(MemoryOptions options, const FrozenSharding& sharding) {
+  options.zero = sharding.shards ? ZeroLevel::kWeights : ZeroLevel::kNone;
+  options.shard_ranks = sharding.shard_ranks;
+  return options;
+}
+
 // Of the reward role beside its processes: the models that score, each with a pass of its own. What
 // is only on the hub is not known, and said.
-std::vector<MemoryPart> reward_memory(const Config& config, std::int64_t share_tokens,
+std::vector<MemoryPart> reward_memory(const Config& config, const FrozenSharding& sharding,
+                                      std::int64_t workers, std::int64_t share_tokens,
                                       std::int64_t longest, std::vector<std::string>& notes) {
   std::vector<MemoryPart> parts;
   for (const std::string& name : reward_models(config)) {
@@ -32,11 +41,13 @@ std::vector<MemoryPart> reward_memory(const Config& config, std::int64_t share_t
       continue;
     }
     const std::int64_t pass = std::min(share_tokens, std::max(kRewardModelPassTokens, longest));
-    for (MemoryPart& part : scoring_memory(*model, {.trained_elements = -1,
-                                                   .forward_tokens = pass,
-                                                   .output_tokens = 0,
-                                                   .sequences = 0,
-                                                   .positions = longest}))
+    const MemoryOptions options{.trained_elements = -1,
+                                .forward_tokens = pass,
+                                .output_tokens = 0,
+                                .sequences = 0,
+                                .positions = longest,
+                                .workers = workers};
+    for (MemoryPart& part : scoring_memory(*model, frozen_memory(options, sharding)))
       parts.push_back(std::move(part));
   }
   return parts;
@@ -208,6 +219,7 @@ class RoleCounter {
     scoring_.recompute_layers = false;
     scoring_.trained_elements = -1;
     scoring_.sharing = {};
+    scoring_.zero = ZeroLevel::kNone;
     std::vector<MemoryPart>& parts = memory_.roles.front().parts;
     add_scoring(parts, scoring_memory(model_, with_pass(scoring_, policy_.scoring_batch)));
     if (trainer_.warm_start.steps > 0) add_larger_passes(parts, warm_start_memory());
@@ -215,6 +227,9 @@ class RoleCounter {
         scoring_batch_from_config(config_, kReferenceRole, device_);
     if (!reference_batch.ok()) return reference_batch.status();
     scoring_ = with_pass(scoring_, *reference_batch);
+    const Result<FrozenSharding> reference = frozen_sharding_from_config(config_, kReferenceRole);
+    if (!reference.ok()) return reference.status();
+    frozen_ = frozen_memory(scoring_, *reference);
     add_checkpoint(parts, model_, learning_);
     return {};
   }
@@ -276,7 +291,7 @@ class RoleCounter {
     if (trainer_.uses_reference())
       memory_.roles.push_back({.role = "reference",
                                .workers = workers_,
-                               .parts = scoring_memory(model_, scoring_),
+                               .parts = scoring_memory(model_, frozen_),
                                .weights_leave = reference_leaves_});
     return {};
   }
@@ -305,7 +320,7 @@ class RoleCounter {
       if (!name.ok()) return name.status();
       memory_.roles.push_back({.role = teacher.rows.empty() ? "teacher" : "teacher " + teacher.name,
                                .workers = workers_,
-                               .parts = teacher_memory(*name, model_, scoring_, memory_.notes),
+                               .parts = teacher_memory(*name, model_, frozen_, memory_.notes),
                                .weights_leave = reference_leaves_});
     }
     return {};
@@ -315,12 +330,14 @@ class RoleCounter {
     const Result<std::optional<bool>> leaves =
         config_.find_bool("reward_model.model.fsdp_config.param_offload");
     if (!leaves.ok()) return leaves.status();
-    memory_.roles.push_back(
-        {.role = "reward",
-         .workers = workers_,
-         .parts = reward_memory(config_, share_ * longest_, longest_, memory_.notes),
-         .weights_leave = leaves->value_or(false),
-         .beside_others = true});
+    const Result<FrozenSharding> sharding = frozen_sharding_from_config(config_, kRewardModelRole);
+    if (!sharding.ok()) return sharding.status();
+    memory_.roles.push_back({.role = "reward",
+                             .workers = workers_,
+                             .parts = reward_memory(config_, *sharding, workers_, share_ * longest_,
+                                                    longest_, memory_.notes),
+                             .weights_leave = leaves->value_or(false),
+                             .beside_others = true});
     return {};
   }
 
@@ -351,7 +368,8 @@ class RoleCounter {
   const std::int64_t longest_;  // tokens of a sample
   const RowLengths demonstrations_;
   MemoryOptions learning_;  // of the policy
-  MemoryOptions scoring_;   // of the reference
+  MemoryOptions scoring_;   // of the reference, with whole weights
+  MemoryOptions frozen_;    // the same as it keeps them
   bool reference_leaves_ = false;
   RunMemory memory_;
 };

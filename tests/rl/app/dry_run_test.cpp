@@ -82,6 +82,32 @@ TEST(DryRun, SaysWhatWorkersKeepOnce) {
     EXPECT_TRUE(has(weights.text, part)) << part << " in: " << weights.text;
 }
 
+TEST(DryRun, SaysWhichFrozenModelsAreKeptOnce) {
+  const std::string section = "actor_rollout_ref.ref.fsdp_config.", level = section + "zero_level";
+  const auto four = [&](std::vector<std::string> overrides) {
+    overrides.emplace_back("trainer.n_gpus_per_node=4");
+    overrides.emplace_back("actor_rollout_ref.actor.use_kl_loss=true");
+    return tell(std::move(overrides), {{"node a", 1e12, 4}});
+  };
+  EXPECT_TRUE(has(four({}).text, level + "=auto is 0: the run fits")) << four({}).text;
+  const Told once = four({level + "=3"});
+  EXPECT_EQ(once.error, "");
+  EXPECT_TRUE(has(once.text, "actor_rollout_ref.ref: 4 workers keep the weights once"))
+      << once.text;
+  EXPECT_TRUE(has(once.text, "gathered units ")) << once.text;
+  EXPECT_FALSE(has(tell({level + "=3", "trainer.n_gpus_per_node=4"}).text, "gathered units "))
+      << "there is no reference";
+  EXPECT_TRUE(has(four({level + "=3", section + "fsdp_size=2"}).text,
+                  "actor_rollout_ref.ref: 2 groups of 2 workers, each of which"));
+  EXPECT_TRUE(has(four({section + "fsdp_size=2"}).text, section + "fsdp_size=2 has no effect"));
+  EXPECT_TRUE(has(four({level + "=3", section + "fsdp_size=3"}).error,
+                  section + "fsdp_size: must be -1 or a divisor"));
+  EXPECT_TRUE(has(four({level + "=2"}).error, level))
+      << "of what is frozen there are weights alone";
+  const Told device = four({level + "=3", "trainer.device=cuda"});
+  EXPECT_TRUE(has(device.error, level + ": must be 0 with trainer.device=cuda")) << device.error;
+}
+
 TEST(DryRun, SaysWhichGroupsKeepTheWeightsOnce) {
   const std::string section = "actor_rollout_ref.actor.fsdp_config.";
   const std::string size = section + "fsdp_size=", level = section + "zero_level=";

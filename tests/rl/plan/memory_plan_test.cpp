@@ -198,6 +198,22 @@ TEST(MemoryPlan, ActivationsGrowWithTokensAndAreLessWithoutBackward) {
   EXPECT_EQ(bytes_of(scoring, "gradients"), -1);
 }
 
+// Of a model without training: its part, and two units at a time.
+TEST(MemoryPlan, WhatOnlyScoresMayBeKeptOnce) {
+  const MemoryOptions whole{.forward_tokens = 10, .workers = 4};
+  MemoryOptions once = whole;
+  once.zero = ZeroLevel::kWeights;
+  const std::int64_t weights = 4 * weight_elements(small_config());
+  EXPECT_EQ(bytes_of(scoring_memory(small_config(), whole), "weights"), weights);
+  EXPECT_EQ(bytes_of(scoring_memory(small_config(), whole), "gathered units"), -1);
+  EXPECT_EQ(bytes_of(scoring_memory(small_config(), once), "weights"), weights / 4);
+  EXPECT_EQ(bytes_of(scoring_memory(small_config(), once), "gathered units"), 4 * (608 + 608));
+  once.shard_ranks = 2;
+  EXPECT_EQ(bytes_of(scoring_memory(small_config(), once), "weights"), weights / 2);
+  once.workers = 1;
+  EXPECT_EQ(bytes_of(scoring_memory(small_config(), once), "weights"), weights) << "alone";
+}
+
 TEST(MemoryPlan, TheCacheHasALimit) {
   const auto parts = training_memory(small_config(), {.sequences = 64, .positions = 1'000'000'000});
   EXPECT_EQ(bytes_of(parts, "KV cache"), std::int64_t{1} << 30);

@@ -39,8 +39,10 @@ class NoStage final : public DataStage {
   Status resume(const nlohmann::json&) override { return {}; }
   Result<WriteState> state(bool) const override { return runtime::unimplemented("no state"); }
   Status load(const std::filesystem::path&) override { return {}; }
+  std::vector<std::filesystem::path> frozen_models() const override { return frozen; }
 
   RowLengths lengths{.longest = 1};
+  std::vector<std::filesystem::path> frozen = {};
 };
 
 // 8 rows of at most 16 tokens on 2 workers, of a model of 5952 bytes.
@@ -123,6 +125,25 @@ TEST_F(StageMemoryTest, CountsWhatWorkersKeepOnce) {
       note);
   EXPECT_EQ(odd.code(), runtime::ErrorCode::kInvalidArgument);
   EXPECT_NE(odd.message().find("engine.fsdp_size: must be"), std::string::npos) << odd.message();
+}
+
+// Next to what is trained, of the same size.
+TEST_F(StageMemoryTest, AReferenceMayBeKeptOnce) {
+  stage_.frozen = {folder_.path()};
+  const std::string key = "preference.reference_zero_level";
+  const std::int64_t whole = parts(setup({}, dpo_keys()))["frozen model"];
+  const std::int64_t units = 4 * (608 + 608);
+  EXPECT_EQ(parts(setup({key + "=3"}, dpo_keys()))["frozen model"], whole - 5952 / 2 + units);
+  EXPECT_EQ(parts(setup({key + "=3", "engine.fsdp_size=1"}, dpo_keys()))["frozen model"], whole);
+  EXPECT_EQ(parts(setup({"engine.zero_level=3"}, dpo_keys()))["frozen model"], whole)
+      << "levels are each model's own";
+  StageSetup fits = setup({}, dpo_keys());
+  const ZeroChoice none = settle(fits, std::int64_t{1} << 40);
+  EXPECT_NE(none.text().find(key + "=auto is 0"), std::string::npos) << none.text();
+  EXPECT_EQ(settle(fits, 0).text(), none.text()) << "a node that does not say what it has";
+  StageSetup sft = setup();
+  EXPECT_EQ(settle(sft, std::int64_t{1} << 40).text().find(key), std::string::npos)
+      << "its teacher has no such key";
 }
 
 TEST_F(StageMemoryTest, AutoIsTheLowestLevelThatFits) {

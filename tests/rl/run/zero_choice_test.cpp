@@ -98,6 +98,43 @@ TEST(ZeroChoice, ARoleGoesAsFarAsItMay) {
   EXPECT_EQ(level(zero->settled(with), kCriticRole), 2);
 }
 
+// A run whose reference is whole or not; the policy as above.
+TEST(ZeroChoice, FrozenModelsAreShardedBeforeGradients) {
+  std::vector<ZeroRole> all = roles();
+  all.push_back({kReferenceRole, [](const Config&) { return true; }, /*is_frozen=*/true});
+  const std::string key = "actor_rollout_ref.ref.fsdp_config.zero_level";
+  struct Fits {
+    int actor, reference;
+  };
+  const std::pair<Fits, std::string> cases[] = {
+      {{1, 0}, "with 0 the run"},
+      {{1, 3}, "with 1 the run"},
+      {{0, 3}, "with 1 the run"},
+      {{2, 0}, "with 1 and frozen models kept once the run"},
+      {{3, 3}, "with 2 and frozen models kept once the run"}};
+  for (const auto& [least, why] : cases) {
+    SCOPED_TRACE(std::to_string(least.actor) + ", " + std::to_string(least.reference));
+    const auto of_reference = [&](const Config& with) {
+      return is_zero_level_auto(with, kReferenceRole) ? 0 : with.get_int(key).value_or(0);
+    };
+    const auto zero = choose_zero_levels(config(), all, kTwo, [&](const Config& with) -> Status {
+      if (level(with, kActorRole) >= least.actor && of_reference(with) >= least.reference)
+        return {};
+      return runtime::resource_exhausted("they do not fit");
+    });
+    ASSERT_TRUE(zero.ok()) << zero.status().to_string();
+    const Config settled = zero->settled(config());
+    EXPECT_EQ(level(settled, kActorRole), std::max(least.actor, 1));
+    EXPECT_EQ(of_reference(settled), least.actor == 1 && least.reference == 0 ? 0 : 3);
+    EXPECT_TRUE(zero->text().find(why) != std::string::npos) << zero->text();
+  }
+  const auto none = choose_zero_levels(config(), all, kTwo, [](const Config&) {
+    return runtime::resource_exhausted("they do not fit");
+  });
+  EXPECT_EQ(none.status().message(),
+            "they do not fit. zero_level=auto: nor do they with 3 and frozen models kept once");
+}
+
 TEST(ZeroChoice, ANumberStays) {
   Nodes nodes{.actor = 1, .critic = 2};
   const Config with = config({kActorAtOne});

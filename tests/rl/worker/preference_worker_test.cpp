@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "rl/comm/gloo_communicator.h"
+#include "rl/comm/thread_links.h"
 #include "rl/config/key_table.h"
 #include "rl/metrics/step_metrics.h"
 #include "rl/worker/toy_model.h"
@@ -282,6 +283,45 @@ TEST_F(PreferenceWorkerTest, TheGradientIsTheSameHoweverItIsCutUp) {
     for (const auto& [name, value] : metrics)
       EXPECT_NEAR(together.at(name), value, 1e-4 * std::max(1.0, std::abs(value)))
           << name << " of " << static_cast<int>(loss);
+  }
+}
+
+// References, once over two workers or whole on each: the same bits. One worker has more pairs.
+TEST_F(PreferenceWorkerTest, AReferenceThatIsKeptOnceSaysTheSame) {
+  for (const PreferenceLossKind loss : {PreferenceLossKind::kSigmoid, PreferenceLossKind::kKto}) {
+    objective_ = objective(loss);
+    const auto metrics_of = [&](const FrozenSharding& sharding, ZeroLevel zero) {
+      PreferenceWorkerOptions how = options(objective_);
+      how.reference = folder_ / "other";
+      how.reference_sharding = sharding;
+      how.learner.zero = zero;
+      std::vector<Metrics> reports(2);
+      auto links = make_thread_links(2);
+      std::vector<std::thread> threads;
+      for (int rank = 0; rank < 2; ++rank) {
+        threads.emplace_back([&, rank] {
+          const auto at = static_cast<std::size_t>(rank);
+          const auto worker = make(how, std::make_unique<Communicator>(std::move(links[at])));
+          const bool is_pairs = objective_.is_pairs();
+          const std::vector<PreferenceBatch> parts = is_pairs
+                                                         ? std::vector{pairs(0, 1), pairs(1)}
+                                                         : std::vector{singles(0, 3), singles(3)};
+          const auto passes =
+              plan_preferences(parts, is_pairs, std::vector(2, MicroBatchLimits{.samples_max = 1}));
+          for (int step = 0; step < 2; ++step) {
+            const auto report =
+                worker->update(parts[at], passes[at], totals_of(batch_of(objective_)), 1e-2);
+            ASSERT_TRUE(report.ok()) << report.status().to_string();
+            reports[at] = *report;
+          }
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      return reports;
+    };
+    const std::vector<Metrics> whole = metrics_of({}, ZeroLevel::kNone);
+    EXPECT_EQ(metrics_of({.shards = true}, ZeroLevel::kNone), whole) << static_cast<int>(loss);
+    EXPECT_EQ(metrics_of({.shards = true}, ZeroLevel::kWeights), whole) << static_cast<int>(loss);
   }
 }
 

@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
+#include <thread>
 
+#include "rl/comm/thread_links.h"
 #include "rl/data/toy.h"
 #include "rl/model/head.h"
 #include "rl/model/save.h"
+#include "rl/reward/reward_function.h"
 #include "rl/worker/toy_model.h"
 #include "tests/rl/model/fixtures.h"
 #include "tests/support/temporary_folder.h"
@@ -19,6 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using runtime::Result;
 using Ids = std::vector<std::int32_t>;
 
 // Without a chat template.
@@ -187,6 +192,63 @@ TEST(RewardModel, WhatItCannotReadHasNoScore) {
   EXPECT_EQ(batch->counts.errors, 2);
   EXPECT_EQ((*scorer)->score(std::vector<ScoreRequest>{requests[1]})->scores[0].value,
             batch->scores[1].value);
+}
+
+// Says the response's length.
+class LengthScorer : public Scorer {
+ public:
+  Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override {
+    EXPECT_FALSE(requests.empty()) << "who scores alone is asked about something";
+    ScoredBatch batch;
+    for (const ScoreRequest& request : requests) {
+      Score& score = batch.scores.emplace_back();
+      score.value = static_cast<double>(request.response.size());
+    }
+    return batch;
+  }
+};
+
+Result<RewardReport> report_of(std::unique_ptr<Scorer> model, int requests) {
+  std::vector<WeightedScorer> parts;
+  parts.push_back({.name = "length", .weight = 0.3, .scorer = std::make_unique<LengthScorer>()});
+  parts.push_back({.name = "model", .weight = 0.7, .scorer = std::move(model)});
+  RewardFunction reward(std::move(parts), LengthPenalty(), /*failure_is_error=*/true);
+  std::vector<ScoreRequest> rows;
+  for (int i = 0; i < requests; ++i)
+    rows.push_back(request("ab", std::string(static_cast<std::size_t>(i) % 50, 'c')));
+  return reward.score(rows, std::vector<std::int64_t>(rows.size(), 1));
+}
+
+// Workers cut passes by what they have: one has nothing to score, one more than a pass.
+TEST(RewardModel, WorkersThatKeepItOnceScoreTogether) {
+  support::TemporaryFolder folder;
+  ASSERT_NO_FATAL_FAILURE(write_toy_classifier(folder.path()));
+  const std::array<int, 3> requests = {0, 3, 400};
+  std::vector<RewardReport> expected;
+  for (const int count : requests) {
+    auto whole = RewardModelScorer::create(folder.path(), {.threads = 1}, true);
+    ASSERT_TRUE(whole.ok()) << whole.status().to_string();
+    EXPECT_FALSE((*whole)->scores_together());
+    const auto report = report_of(std::move(*whole), count);
+    ASSERT_TRUE(report.ok()) << report.status().to_string();
+    expected.push_back(*report);
+  }
+  auto links = make_thread_links(static_cast<int>(requests.size()));
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < requests.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      Communicator ranks(std::move(links[rank]));
+      auto once = RewardModelScorer::create(folder.path(), {.threads = 1}, true,
+                                            /*offload=*/false, {.all = &ranks});
+      ASSERT_TRUE(once.ok()) << once.status().to_string();
+      EXPECT_TRUE((*once)->scores_together());
+      const auto report = report_of(std::move(*once), requests[rank]);
+      ASSERT_TRUE(report.ok()) << report.status().to_string();
+      EXPECT_EQ(report->scores, expected[rank].scores);
+      EXPECT_EQ(report->sums, expected[rank].sums);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(RewardModel, AModelWithoutAHeadIsNone) {

@@ -122,16 +122,16 @@ TEST_F(RunFitTest, RolesTakeWhatTheirKeysAllow) {
     const Config with = config(std::move(overrides));
     nlohmann::ordered_json tree = with.to_json();
     tree["actor_rollout_ref"]["actor"]["fsdp_config"]["zero_level"] = level;
-    return zero_roles(trainer_, slots_).front().allows(with.with_tree(std::move(tree)));
+    return zero_roles(config_, trainer_, slots_).front().allows(with.with_tree(std::move(tree)));
   };
   const std::string model = "actor_rollout_ref.model.path=toy";
   EXPECT_TRUE(allowed({model}, 3));
   EXPECT_FALSE(allowed({model, "actor_rollout_ref.actor.optim.optimizer=Muon"}, 1));
   EXPECT_TRUE(allowed({model, "actor_rollout_ref.hybrid_engine=false"}, 2));
   EXPECT_FALSE(allowed({model, "actor_rollout_ref.hybrid_engine=false"}, 3));
-  EXPECT_EQ(zero_roles(trainer_, slots_).size(), 1u);
+  EXPECT_EQ(zero_roles(config_, trainer_, slots_).size(), 1u);
   trainer_.estimator = AdvantageEstimator::kGae;
-  EXPECT_EQ(zero_roles(trainer_, slots_).back().role, kCriticRole);
+  EXPECT_EQ(zero_roles(config_, trainer_, slots_).back().role, kCriticRole);
 }
 
 }  // namespace

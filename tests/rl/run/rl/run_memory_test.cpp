@@ -223,6 +223,35 @@ TEST_F(RunMemoryTest, AReferenceHasPassesOfItsOwn) {
                 false));
 }
 
+TEST_F(RunMemoryTest, FrozenRolesMayBeKeptOnce) {
+  trainer_.kl_loss = trainer_.distills = true;
+  const std::string level = "fsdp_config.zero_level=3";
+  config_ = config({"actor_rollout_ref.ref." + level, "+reward_model.model." + level,
+                    "distillation.teacher_models.teacher_model.model_path=toy",
+                    "reward.mixture=[{model: " + wide_model() + ", weight: 1}]"});
+  MemoryOptions passes{.forward_tokens = 66,
+                       .output_tokens = 36,
+                       .positions = 16,
+                       .workers = 2,
+                       .zero = ZeroLevel::kWeights};
+  const Parts once = process_with(scoring_memory(model_, passes), false);
+  ASSERT_EQ(once.count("gathered units"), 1u);
+  EXPECT_EQ(parts_of(role("reference").parts), once);
+  EXPECT_EQ(parts_of(role("teacher").parts), once);
+  EXPECT_EQ(parts_of(role("reward").parts)["weights"], 4 * weight_elements(wide_) / 2);
+  EXPECT_EQ(parts_of(role("policy").parts).count("gathered units"), 0u);
+  config_ =
+      config({"actor_rollout_ref.ref." + level, "actor_rollout_ref.ref.fsdp_config.fsdp_size=1"});
+  EXPECT_EQ(parts_of(role("reference").parts).count("gathered units"), 0u) << "groups of one";
+  config_ = config({"actor_rollout_ref.ref." + level, "trainer.device=cuda"});
+  const Result<RunMemory> refused = count();
+  EXPECT_EQ(
+      refused.status().message().find("actor_rollout_ref.ref." + level.substr(0, level.size() - 2) +
+                                      ": must be 0 with trainer.device=cuda"),
+      0u)
+      << refused.status().message();
+}
+
 TEST_F(RunMemoryTest, WorkersThatGenerateAheadNeverTrain) {
   trainer_.rollout_workers = RolloutWorkersOptions{.nodes = 3, .per_node = 1};
   const RoleMemory rollout = role("rollout");
