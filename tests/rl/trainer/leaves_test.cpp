@@ -2,6 +2,7 @@
 // ends a run whose workers wait for one that has stopped.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "tests/rl/trainer/trainer_fixture.h"
@@ -84,6 +85,26 @@ TEST_F(LeavesTest, WeightsAreKeptOnceInEveryKindOfPass) {
   EXPECT_TRUE(model_of("once", command + zero, 3) == whole);
 }
 
+// The reference of a run, and that of a stage, with fewer rows than workers at the end.
+TEST_F(LeavesTest, FrozenModelsThatAreKeptOnceGiveTheSameModel) {
+  const std::string command = train_command(
+      "data.train_batch_size=12 trainer.total_training_steps=4 "
+      "actor_rollout_ref.actor.use_kl_loss=true actor_rollout_ref.actor.kl_loss_coef=0.1");
+  const std::string whole = model_of("whole", command, 1);
+  const std::string once = command + " actor_rollout_ref.ref.fsdp_config.zero_level=3";
+  for (const int workers : {2, 3})
+    EXPECT_TRUE(model_of("once", once, workers) == whole) << workers << " workers";
+  EXPECT_TRUE(model_of("groups", once + " actor_rollout_ref.ref.fsdp_config.fsdp_size=2", 4) ==
+              whole);
+  const std::string rows =
+      " data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=6 "
+      "optim.lr=1e-3 trainer.total_training_steps=4 trainer.logger=[console,file] model.path=" +
+      model();
+  const std::string dpo = STARLING_BIN_DIR "/starling-rl dpo" + rows;
+  EXPECT_TRUE(model_of("dpo", dpo + " preference.reference_zero_level=3", 2) ==
+              model_of("dpo", dpo, 1));
+}
+
 TEST_F(LeavesTest, TheStagesOfDataToo) {
   const std::string rows =
       " data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=6 "
@@ -122,6 +143,36 @@ TEST_F(LeavesTest, AStoppedWorkerEndsTheRunAndIsNamed) {
         << output;
     EXPECT_NE(output.find("does not answer for"), std::string::npos) << output;
     EXPECT_NE(output.find("trainer.rank_timeout"), std::string::npos) << output;
+  }
+}
+
+// The reference is started last. Whether it is killed or stopped, the run ends in time.
+TEST_F(LeavesTest, AReferenceThatIsKeptOnceAndGoesAwayIsNamed) {
+  const fs::path run = folder_ / "gone";
+  for (const int signal : {SIGSTOP, SIGKILL}) {
+    fs::remove_all(run);
+    fs::remove(folder_ / "output");
+    fs::create_directories(folder_);
+    const pid_t pid = start(train_command(
+        "trainer.total_training_steps=100000 trainer.n_gpus_per_node=2 trainer.cpus_per_worker=1 "
+        "trainer.rank_timeout=2 actor_rollout_ref.actor.use_kl_loss=true "
+        "actor_rollout_ref.ref.fsdp_config.zero_level=3 trainer.default_local_dir=" +
+        run.string()));
+    ASSERT_TRUE(wait_for_step(pid, run, 3)) << read(folder_ / "output");
+    std::vector<pid_t> all = workers();
+    ASSERT_EQ(all.size(), 6u) << processes();
+    ASSERT_EQ(::kill(*std::ranges::max_element(all), signal), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_NE(status, 0);
+    const std::string output = read(folder_ / "output");
+    EXPECT_NE(output.find(signal == SIGSTOP ? "Reference rank " : ": Reference "),
+              std::string::npos)
+        << output;
+    EXPECT_NE(output.find(signal == SIGSTOP ? "does not answer for" : "killed by SIGKILL"),
+              std::string::npos)
+        << output;
+    EXPECT_TRUE(all_end()) << processes();
   }
 }
 

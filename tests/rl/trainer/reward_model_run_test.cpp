@@ -58,6 +58,24 @@ TEST_F(RewardModelRunTest, TwentyStepsRaiseItsScore) {
   EXPECT_DOUBLE_EQ(mean_score(two, 0, 1), mean_score(folder_ / "run", 0, 1));
 }
 
+// The policy learns from these scores, so that later steps compare all earlier ones.
+TEST_F(RewardModelRunTest, KeptOnceItGivesTheSameScores) {
+  const std::string options =
+      "trainer.total_training_steps=3 data.train_batch_size=8 trainer.n_gpus_per_node=2 "
+      "reward_model.enable=true reward_model.model.path=" +
+      classifier() + " trainer.default_local_dir=";
+  const fs::path whole = folder_ / "whole", once = folder_ / "once";
+  Outcome run = train(options + whole.string());
+  ASSERT_EQ(run.code, 0) << run.output;
+  run = train(options + once.string() + " +reward_model.model.fsdp_config.zero_level=3");
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("reward_model.model: 2 workers keep the weights once"),
+            std::string::npos)
+      << run.output;
+  for (std::size_t step = 0; step < 3; ++step)
+    EXPECT_EQ(mean_score(once, step, step + 1), mean_score(whole, step, step + 1)) << step;
+}
+
 TEST_F(RewardModelRunTest, WhatCannotScoreIsToldBeforeTheFirstStep) {
   Outcome run = train("reward.reward_model.enable=true reward.reward_model.model_path=" + model());
   EXPECT_NE(run.code, 0);
