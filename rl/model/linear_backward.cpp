@@ -90,23 +90,6 @@ void LinearBackward::share(const Spread& spread) {
   for (const at::Tensor& dy : dys_) factors_.push_back(pass_.as_factor(dy));
 }
 
-void LinearBackward::write_rows(const Block& block, const at::Tensor& dx_rows) const {
-  bool adds = false;
-  for (std::size_t i = 0; i < weights_.size(); ++i) {
-    if (!factors_[i].defined()) continue;
-    multiply_into(dx_rows, rows_of(factors_[i], block), weights_[i], adds);
-    adds = true;
-  }
-}
-
-at::Tensor LinearBackward::rows(const Block& block) const {
-  if (input_gradient_.defined()) return rows_of(input_gradient_, block).contiguous();
-  const at::Tensor& weight = layers_.front().weight.value;
-  const at::Tensor dx = at::empty({block.count, weight.size(1)}, weight.options());
-  write_rows(block, dx);
-  return dx;
-}
-
 at::Tensor LinearBackward::input_gradient() const {
   return input_gradient_.defined() ? input_gradient_ : computed_input_gradient();
 }
@@ -121,8 +104,19 @@ at::Tensor LinearBackward::computed_input_gradient() const {
   }
   CHECK(dy != nullptr);
   const at::Tensor dx = at::empty({dy->size(0), weight->size(1)}, dy->options().dtype(at::kFloat));
-  for_blocks(pass_.pool, cut(dx.size(0), kRowsLeast, dx.device()), dx.device(),
-             [&](const Block& block) { write_rows(block, rows_of(dx, block)); });
+  std::vector<std::function<void()>> tasks;
+  for (const ProductPart& part :
+       product_parts(*dy, dx.size(0), dx.size(1), pass_.pool.threads(), kRowsLeast)) {
+    tasks.emplace_back([this, part, &dx] {
+      bool adds = false;
+      for (std::size_t i = 0; i < weights_.size(); ++i) {
+        if (!factors_[i].defined()) continue;
+        multiply_part_into(dx, part, factors_[i], weights_[i], adds);
+        adds = true;
+      }
+    });
+  }
+  run_tasks(pass_.pool, tasks, dx.device());
   return dx;
 }
 
@@ -150,10 +144,12 @@ void LinearBackward::add_weight_gradients(const at::Tensor& x_rows) const {
     }
     if (!layers_[i].weight.adds()) continue;
     const bool first = layers_[i].weight.sum->begin();
-    for (const Block& block : cut(layers_[i].weight.grad.size(0), kRowsLeast, x.device())) {
-      tasks.emplace_back([grad = rows_of(layers_[i].weight.grad, block), first,
-                          dy = factors.narrow(1, block.first, block.count),
-                          &x] { multiply_into(grad, dy.t(), x, !first); });
+    const at::Tensor& grad = layers_[i].weight.grad;
+    for (const ProductPart& part :
+         product_parts(factors, grad.size(0), grad.size(1), pass_.pool.threads(), kRowsLeast)) {
+      tasks.emplace_back([grad, part, first, dy = factors.t(), &x] {
+        multiply_part_into(grad, part, dy, x, !first);
+      });
     }
   }
   run_tasks(pass_.pool, tasks, x.device());

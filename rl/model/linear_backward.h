@@ -44,10 +44,8 @@ class LinearBackward {
   LinearBackward(const PassContext& pass, std::span<const Linear> layers,
                  const std::vector<at::Tensor>& grads, const Spread& spread);
 
-  /// Some rows of x's gradient, sum_i dy_i W_i, fp32; of its own columns where `spread` says that x
-  /// had no others. Any thread.
-  at::Tensor rows(const Block& block) const;
-  /// All of them.
+  /// x's gradient, sum_i dy_i W_i, fp32; of its own columns where `spread` says that x had no
+  /// others.
   at::Tensor input_gradient() const;
 
   /// dW += dy^T x and db += sum of dy, for everything that is trained. `x` has all columns. Where
@@ -57,7 +55,6 @@ class LinearBackward {
  private:
   void share(const Spread& spread);
   at::Tensor added(std::size_t layer) const;
-  void write_rows(const Block& block, const at::Tensor& dx_rows) const;
   at::Tensor computed_input_gradient() const;
 
   const PassContext pass_;

@@ -179,12 +179,13 @@ std::vector<at::Tensor> norm_linear(const PassContext& pass, const at::Tensor& x
             at::empty(x.sizes(), x.options());  // the normed rows, computed again rather than kept
         const at::Tensor scale = scale_of(norm);
         const NormSums sums = partial_sums(norm, blocks);
+        const at::Tensor d_inner = back.input_gradient();
         for_blocks(pass.pool, blocks, x.device(), [&](const Block& block) {
           const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
           at::Tensor y_rows = rows_of(inner_y, block);
           at::mul_out(y_rows, n, scale);
           if (norm.bias.value.defined()) y_rows.add_(norm.bias.value);
-          norm_backward_rows(norm, scale, n, rows_of(moments, block), back.rows(block),
+          norm_backward_rows(norm, scale, n, rows_of(moments, block), rows_of(d_inner, block),
                              rows_of(dx, block), sums, &block - blocks.data());
         });
         add_partial_sums(pass, norm, sums, spread);
@@ -303,10 +304,11 @@ at::Tensor activate_linear(const PassContext& pass, forward::Activation activati
         at::empty(gate.sizes(), gate.options());  // computed again rather than kept
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
     at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
+    const at::Tensor d_product = back.input_gradient().contiguous();
     for_blocks(pass.pool, cut(gate.size(0), kRowsLeast, gate.device()), gate.device(),
                [&](const Block& block) {
                  activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
-                                        back.rows(block), rows_of(d_gate, block),
+                                        rows_of(d_product, block), rows_of(d_gate, block),
                                         rows_if(d_up, block), rows_of(product, block));
                });
     back.add_weight_gradients(whole_input(pass, product, spread));

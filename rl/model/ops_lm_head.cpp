@@ -6,6 +6,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -39,8 +40,7 @@ struct Head {
   std::int64_t vocabulary() const { return layer.cut ? layer.cut->total() : factor.size(0); }
 };
 
-// Of a stretch of rows those whose logits the rank computes. A team whose ranks have the whole
-// layer deals each stretch.
+// Of a stretch of rows those whose softmax the rank computes: a team deals each stretch.
 struct OwnRows {
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -49,7 +49,7 @@ struct OwnRows {
   OwnRows(const PassContext& pass, const Head& head, std::int64_t chunk_first,
           std::int64_t chunk_rows)
       : first(chunk_first), count(chunk_rows) {
-    if (!head.layer.dealt) return;
+    if (!head.layer.dealt && !head.layer.cut) return;
     dealt.emplace(chunk_rows, 1, pass.team->size());
     first += dealt->first(pass.team->rank());
     count = dealt->size(pass.team->rank());
@@ -68,11 +68,18 @@ struct OutputGradients {
   at::Tensor d_entropy;
 };
 
-at::Tensor logits_of(const PassContext& pass, const Head& head, std::int64_t first,
-                     std::int64_t rows) {
-  at::Tensor logits = forward::linear(pass, head.x.narrow(0, first, rows),
-                                      forward::Linear{head.factor, head.layer.bias.value});
-  if (head.layer.cut) logits = pass.team->all_columns(logits, *head.layer.cut, "logits");
+// Of a chunk's own rows. Where ranks have parts of the layer each computes its part of all of the
+// chunk's logits, and they exchange columns for rows.
+at::Tensor logits_of(const PassContext& pass, const Head& head, const Chunk& chunk,
+                     const OwnRows& own) {
+  const forward::Linear layer{head.factor, head.layer.bias.value};
+  at::Tensor logits;
+  if (head.layer.cut) {
+    logits = forward::linear(pass, head.x.narrow(0, chunk.first, chunk.rows), layer);
+    logits = pass.team->rows_of_columns(logits, *head.layer.cut, *own.dealt, "logits");
+  } else {
+    logits = forward::linear(pass, head.x.narrow(0, own.first, own.count), layer);
+  }
   forward::softcap_(pass, logits, head.options.softcap);
   return logits;
 }
@@ -110,20 +117,21 @@ at::Tensor logit_rows(const at::Tensor& t, std::int64_t first, std::int64_t coun
   return t.defined() ? t.narrow(0, first, count) : t;
 }
 
-// Of the rank's own rows: logits become their gradient, and dx is written. `weight`: of the columns
-// of x's gradient that dx has.
-void backward_rows(const PassContext& pass, const Head& head, const OwnRows& own,
-                   const Chunk& chunk, const at::Tensor& weight, const at::Tensor& logits,
-                   const OutputGradients& grads, const at::Tensor& dx) {
+// In place: logits of own rows become their gradients.
+void own_gradients(const PassContext& pass, const Head& head, const OwnRows& own,
+                   const Chunk& chunk, const at::Tensor& logits, const OutputGradients& grads) {
   const at::Tensor targets =
       at::from_blob(const_cast<std::int32_t*>(head.targets.data() + own.first), {own.count, 1},
                     at::TensorOptions().dtype(at::kInt))
           .to(logits.device(), at::kLong);
   for_blocks(
-      pass.pool, cut(own.count, kLogitRowsLeast, dx.device()), dx.device(),
+      pass.pool, cut(own.count, kLogitRowsLeast, logits.device()), logits.device(),
       [&](const Block& block) {
         const auto part = [&](const at::Tensor& t) {
           return logit_rows(t, block.first, block.count);
+        };
+        const auto of_all = [&](const at::Tensor& t) {
+          return logit_rows(t, own.first + block.first, block.count);
         };
         const at::Tensor d_logits = part(logits);
         // d capped / dx = 1 - (capped / cap)^2
@@ -132,39 +140,61 @@ void backward_rows(const PassContext& pass, const Head& head, const OwnRows& own
                                      : at::Tensor();
         logits_to_gradient(d_logits, {{}, part(chunk.out.log_normalizer), part(chunk.out.entropy)},
                            part(targets), head.options.temperature,
-                           {part(grads.d_logprob), part(grads.d_entropy)});
+                           {of_all(grads.d_logprob), of_all(grads.d_entropy)});
         if (slope.defined()) d_logits.mul_(slope);
-        const at::Tensor dx_rows = dx.narrow(0, own.first + block.first, block.count);
-        multiply_into(dx_rows, d_logits.to(weight.scalar_type()), weight);
       });
 }
 
+// dx = d_logits weight, of the columns of dx that the weight has.
+void multiply_rows(const PassContext& pass, const at::Tensor& dx, const at::Tensor& d_logits,
+                   const at::Tensor& weight) {
+  std::vector<std::function<void()>> tasks;
+  for (const ProductPart& part :
+       product_parts(weight, dx.size(0), dx.size(1), pass.pool.threads(), kLogitRowsLeast)) {
+    tasks.emplace_back([&, part] {
+      const Block& rows = part.rows;
+      const at::Tensor dy = d_logits.narrow(0, rows.first, rows.count).to(weight.scalar_type());
+      multiply_into(
+          dx.narrow(0, rows.first, rows.count).narrow(1, part.columns.first, part.columns.count),
+          dy, weight.narrow(1, part.columns.first, part.columns.count));
+    });
+  }
+  run_tasks(pass.pool, tasks, dx.device());
+}
+
+// `weight`: of the columns of x's gradient that dx has.
 void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chunk,
                     const at::Tensor& weight, at::Tensor logits, const OutputGradients& grads,
                     const at::Tensor& dx) {
   const OwnRows own(pass, head, chunk.first, chunk.rows);
-  const auto part = [&](const at::Tensor& t) { return logit_rows(t, own.first, own.count); };
-  backward_rows(pass, head, own, chunk, weight, logits,
-                {part(grads.d_logprob), part(grads.d_entropy)}, dx);
-  if (head.layer.cut) logits = pass.team->own_columns(logits, *head.layer.cut);
-  if (own.dealt) {
-    const at::Tensor dx_rows = dx.narrow(0, chunk.first, chunk.rows);
-    dx_rows.copy_(pass.team->all_rows(dx.narrow(0, own.first, own.count), *own.dealt,
-                                      "gradient of the input"));
-    logits =
-        pass.team->columns_of_rows(logits, *own.dealt, *head.layer.dealt, "gradients of logits");
+  own_gradients(pass, head, own, chunk, logits, grads);
+  const at::Tensor chunk_dx = dx.narrow(0, chunk.first, chunk.rows);
+  if (head.layer.cut) {
+    logits = pass.team->all_rows(logits, *own.dealt, "gradients of logits");
+    multiply_rows(pass, chunk_dx, logits, weight);
+    logits = pass.team->own_columns(logits, *head.layer.cut);
+  } else {
+    const at::Tensor own_dx = dx.narrow(0, own.first, own.count);
+    multiply_rows(pass, own_dx, logits, weight);
+    if (own.dealt) {
+      chunk_dx.copy_(pass.team->all_rows(own_dx, *own.dealt, "gradient of the input"));
+      logits =
+          pass.team->columns_of_rows(logits, *own.dealt, *head.layer.dealt, "gradients of logits");
+    }
   }
   if (head.layer.bias.trained()) head.layer.bias.add_gradient_of_rows(logits);
   if (!head.layer.weight.trained()) return;
   const at::Tensor x = pass.as_factor(head.x.narrow(0, chunk.first, chunk.rows));
   const at::Tensor d_logits = pass.as_factor(logits);
   const bool first = head.layer.weight.sum->begin();
-  const std::vector<Block> columns =
-      cut(head.layer.weight.grad.size(0), kLogitRowsLeast, dx.device());
-  for_blocks(pass.pool, columns, dx.device(), [&](const Block& block) {
-    multiply_into(head.layer.weight.grad.narrow(0, block.first, block.count),
-                  d_logits.narrow(1, block.first, block.count).t(), x, !first);
-  });
+  const at::Tensor& grad = head.layer.weight.grad;
+  std::vector<std::function<void()>> tasks;
+  for (const ProductPart& part :
+       product_parts(d_logits, grad.size(0), grad.size(1), pass.pool.threads(), kLogitRowsLeast)) {
+    tasks.emplace_back(
+        [&, part] { multiply_part_into(grad, part, d_logits.t(), x, /*adds=*/!first); });
+  }
+  run_tasks(pass.pool, tasks, dx.device());
 }
 
 at::Tensor backward(const PassContext& pass, Head& head, const OutputGradients& grads) {
@@ -177,8 +207,8 @@ at::Tensor backward(const PassContext& pass, Head& head, const OutputGradients& 
   const at::Tensor dx = at::empty({head.x.size(0), weight.size(1)}, head.x.options());
   for (Chunk& chunk : head.chunks) {
     const OwnRows own(pass, head, chunk.first, chunk.rows);
-    at::Tensor logits = chunk.logits.defined() ? std::move(chunk.logits)
-                                               : logits_of(pass, head, own.first, own.count);
+    at::Tensor logits =
+        chunk.logits.defined() ? std::move(chunk.logits) : logits_of(pass, head, chunk, own);
     backward_chunk(pass, head, chunk, weight, std::move(logits), grads, dx);
   }
   return head.layer.cut ? pass.team->all_columns(dx, columns, "gradient of the input") : dx;
@@ -212,7 +242,7 @@ LmHeadOutputs lm_head_logprobs(const PassContext& pass, const at::Tensor& x, con
       chunk.first = first;
       chunk.rows = std::min(chunk_rows, x.size(0) - first);
       const OwnRows own(pass, *head, first, chunk.rows);
-      at::Tensor logits = logits_of(pass, *head, own.first, own.count);
+      at::Tensor logits = logits_of(pass, *head, chunk, own);
       const std::span<const std::int32_t> wanted =
           targets.subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.count));
       chunk.out =

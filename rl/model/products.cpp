@@ -7,6 +7,8 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sum.h>
 
+#include <algorithm>
+
 #include "rl/kernel/product.h"
 #include "runtime/core/check.h"
 
@@ -18,6 +20,20 @@ kernel::Factor factor_of(const at::Tensor& t) {
 }
 
 bool is_exact(const at::Tensor& t) { return t.scalar_type() == at::kFloat; }
+
+// So that threads end at about the same time.
+constexpr std::int64_t kTasksPerThread = 2;
+
+// At most so many, of whole tiles.
+std::vector<Block> blocks_of(std::int64_t total, std::int64_t count) {
+  constexpr std::int64_t kMultiple = 96;  // rows and columns of every processor's tile divide it
+  const std::int64_t size =
+      std::max<std::int64_t>(1, (total + count * kMultiple - 1) / (count * kMultiple)) * kMultiple;
+  std::vector<Block> blocks;
+  for (std::int64_t first = 0; first < total; first += size)
+    blocks.push_back({first, std::min(size, total - first)});
+  return blocks;
+}
 
 }  // namespace
 
@@ -44,6 +60,34 @@ void multiply_into(const at::Tensor& into, const at::Tensor& a, const at::Tensor
                       .c_stride = c.stride(0),
                       .adds = adds});
   }
+}
+
+std::vector<ProductPart> product_parts(const at::Tensor& factor, std::int64_t rows,
+                                       std::int64_t columns, std::int64_t threads,
+                                       std::int64_t rows_least) {
+  std::vector<ProductPart> parts;
+  if (!is_exact(factor) || !factor.device().is_cpu()) {
+    for (const Block& block : cut(rows, rows_least, factor.device()))
+      parts.push_back({block, {0, columns}});
+    return parts;
+  }
+  const std::int64_t tasks = threads > 1 ? kTasksPerThread * threads : 1;
+  std::int64_t down = 1;  // parts of the rows; tasks / down of the columns
+  const auto packed = [&](std::int64_t n) { return tasks / n * rows + n * columns; };
+  for (std::int64_t n = 2; n <= tasks; ++n)
+    if (tasks % n == 0 && packed(n) < packed(down)) down = n;
+  for (const Block& of_rows : blocks_of(rows, down))
+    for (const Block& of_columns : blocks_of(columns, tasks / down))
+      parts.push_back({of_rows, of_columns});
+  return parts;
+}
+
+void multiply_part_into(const at::Tensor& into, const ProductPart& part, const at::Tensor& a,
+                        const at::Tensor& b, bool adds) {
+  multiply_into(into.narrow(0, part.rows.first, part.rows.count)
+                    .narrow(1, part.columns.first, part.columns.count),
+                a.narrow(0, part.rows.first, part.rows.count),
+                b.narrow(1, part.columns.first, part.columns.count), adds);
 }
 
 void sum_rows_into(const at::Tensor& into, const at::Tensor& rows, bool adds) {

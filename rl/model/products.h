@@ -3,6 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <vector>
+
+#include "rl/model/parallel.h"
+
 namespace rl {
 
 /// into = a b, or into += a b. Of fp32 on the CPU by kernel::multiply, on the calling thread: parts
@@ -13,6 +18,23 @@ void multiply_into(const at::Tensor& into, const at::Tensor& a, const at::Tensor
 
 /// into = the sum of the rows of `rows`, or into += it. As multiply_into().
 void sum_rows_into(const at::Tensor& into, const at::Tensor& rows, bool adds = false);
+
+/// Some rows and columns of a product.
+struct ProductPart {
+  Block rows;
+  Block columns;
+};
+
+/// Parts of a product of factors like `factor`, one task each. Every part packs its rows of the one
+/// factor and its columns of the other: of fp32 on the CPU they are as few as `threads` have use
+/// for, and nearly square. Elsewhere they are rows, cut as cut() does, whatever the threads.
+std::vector<ProductPart> product_parts(const at::Tensor& factor, std::int64_t rows,
+                                       std::int64_t columns, std::int64_t threads,
+                                       std::int64_t rows_least);
+
+/// into[part] = a b, or += it.
+void multiply_part_into(const at::Tensor& into, const ProductPart& part, const at::Tensor& a,
+                        const at::Tensor& b, bool adds = false);
 
 /// a b.
 at::Tensor product(const at::Tensor& a, const at::Tensor& b);
