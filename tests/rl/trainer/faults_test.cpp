@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <random>
+#include <string>
 
 #include "tests/rl/trainer/trainer_fixture.h"
 
@@ -14,6 +15,17 @@ namespace {
 constexpr int kFaults = 25;  // of each test
 constexpr std::chrono::seconds kRankTimeout{2};
 constexpr std::chrono::seconds kEndsWithin{20};  // beside whatever else the machine does
+
+// How so many workers share passes and weights: one of the ways that there are.
+std::string drawn_sharing(int workers, int drawn) {
+  if (workers % 2 != 0) return "";
+  switch (drawn) {
+    case 0: return " parallel_config.tensor_parallel_size=2";
+    case 1: return " actor_rollout_ref.actor.ulysses_sequence_parallel_size=2";
+    case 2: return " actor_rollout_ref.actor.fsdp_config.fsdp_size=2";
+    default: return "";
+  }
+}
 
 class FaultsTest : public TrainerTest, public ::testing::WithParamInterface<int> {};
 
@@ -33,13 +45,13 @@ TEST_P(FaultsTest, EndTheRunWithinItsDeadlineAndAreTold) {
     fs::remove_all(run);
     fs::remove(folder_ / "output");
     fs::create_directories(folder_);
-    const pid_t pid = start(
-        train_command("trainer.total_training_steps=100000 trainer.rank_timeout=" +
-                      std::to_string(kRankTimeout.count()) +
-                      " trainer.n_gpus_per_node=" + std::to_string(number) +
-                      " actor_rollout_ref.actor.fsdp_config.zero_level=" + std::to_string(zero) +
-                      (draw(0, 2) == 0 ? " algorithm.adv_estimator=gae critic.optim.lr=1e-3" : "") +
-                      (draw(0, 1) == 0 ? " trainer.gradient_leaves=6" : "")));
+    const pid_t pid = start(train_command(
+        "trainer.total_training_steps=100000 trainer.rank_timeout=" +
+        std::to_string(kRankTimeout.count()) +
+        " trainer.n_gpus_per_node=" + std::to_string(number) +
+        " actor_rollout_ref.actor.fsdp_config.zero_level=" + std::to_string(zero) +
+        (draw(0, 2) == 0 ? " algorithm.adv_estimator=gae critic.optim.lr=1e-3" : "") +
+        (draw(0, 1) == 0 ? " trainer.gradient_leaves=6" : "") + drawn_sharing(number, draw(0, 3))));
     ASSERT_TRUE(wait_for_step(pid, run, step)) << read(folder_ / "output");
     support::work_for(std::chrono::milliseconds(pause_ms));
     const std::vector<pid_t> all = workers();
