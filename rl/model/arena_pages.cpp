@@ -77,6 +77,14 @@ void ArenaPages::give_back_zeros(const RangeSet& elements) {
   }
 }
 
+void ArenaPages::forget(const ArenaRange& range) const {
+  const std::size_t first = pages_of({0, range.begin}).last;  // behind those that hold more
+  const std::size_t last = pages_of({range.end, range.end}).first;
+  if (first >= last) return;
+  const auto bytes = static_cast<std::size_t>(page_elements_) * sizeof(float);
+  CHECK(::madvise(begin_ + first * bytes, (last - first) * bytes, MADV_DONTNEED) == 0);
+}
+
 std::span<float> ArenaPages::page(std::size_t index) const {
   return {reinterpret_cast<float*>(begin_) + index * static_cast<std::size_t>(page_elements_),
           static_cast<std::size_t>(page_elements_)};

@@ -28,6 +28,10 @@ class ArenaPages {
   /// The same, and what is taken again is zero.
   void give_back_zeros(const RangeSet& elements);
 
+  /// What is there and nobody reads any more: whole pages of it have no memory until somebody
+  /// writes again.
+  void forget(const ArenaRange& range) const;
+
   /// Elements that may be used now, and the most that there were since reset_most(), whole pages.
   std::int64_t there() const { return pages_there_ * page_elements_; }
   std::int64_t most() const { return most_ * page_elements_; }

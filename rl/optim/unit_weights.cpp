@@ -38,8 +38,11 @@ UnitWeights::UnitWeights(Communicator& communicator, Transformer& model,
       pages_(arena_),
       there_(units_.size(), 0) {
   CHECK(communicator.size() % group_ == 0);
-  CHECK(!options_.stays || !has_copies());
-  if (!keeps_all()) keep_from(arena_);
+  CHECK(!options_.stays || (!has_copies() && !options_.begins_scattered));
+  if (options_.begins_scattered)
+    move_out();
+  else if (!keeps_all())
+    keep_from(arena_);
   if (options_.stays && !keeps_all()) pages_.take(used_by(communicator.rank()));
   model_.tell(*this);
 }
@@ -84,6 +87,16 @@ void UnitWeights::keep_from(std::span<const float> arena) {
   const RangeSet used = used_by(communicator_.rank());
   for (const ArenaRange& range : used.ranges())
     std::ranges::copy(part_of(arena, range), part_of(arena_, range).begin());
+}
+
+void UnitWeights::move_out() {
+  kept_.reserve(static_cast<std::size_t>(packed_.elements()));
+  for (const ArenaRange& range : packed_.set().ranges()) {
+    const std::span<const float> part = part_of(std::span<const float>(arena_), range);
+    kept_.insert(kept_.end(), part.begin(), part.end());
+    pages_.forget(range);
+  }
+  scatter();
 }
 
 RangeSet UnitWeights::needed() const {

@@ -27,6 +27,9 @@ struct UnitWeightsOptions {
   /// divide the ranks, and homes are dealt to such groups (unit_homes()). 0: all ranks. Not where
   /// what is read stays.
   std::int64_t shard_ranks = 0;
+  /// It begins as after scatter(), and weights are never there twice: their memory in the arena
+  /// goes while what the rank keeps is copied.
+  bool begins_scattered = false;
 };
 
 /// ZeRO-3, or FSDP that reshards after the forward pass (Rajbhandari et al. 2020, arXiv:1910.02054;
@@ -91,6 +94,7 @@ class UnitWeights final : public LayerListener {
   runtime::Status copy_step();
   RangeSet used_by(int rank) const;
   RangeSet read_by(int rank, int unit) const;
+  void move_out();
   void open();
   void fetch(int unit);
   void bring(int unit);

@@ -48,8 +48,7 @@ FrozenModel::FrozenModel(std::unique_ptr<Transformer> model, const FrozenRanks& 
   const std::span<const ParameterSpec> specs = model_->parameters().specs();
   const std::vector<ArenaUnit> units = arena_units(model_->config(), specs);
   weights_.emplace(*ranks_.all, *model_, units, homes_of(ranks_, units, specs),
-                   UnitWeightsOptions{.shard_ranks = group_of(ranks_)});
-  weights_->scatter();
+                   UnitWeightsOptions{.shard_ranks = group_of(ranks_), .begins_scattered = true});
 }
 
 FrozenModel::~FrozenModel() {

@@ -4,6 +4,7 @@
 
 #include "rl/metrics/step_metrics.h"
 #include "rl/run/teacher_vocabulary.h"
+#include "rl/worker/frozen_sharding.h"
 #include "rl/worker/toy_model.h"
 
 namespace rl {
@@ -50,6 +51,9 @@ Status PreferenceStage::open(const StageSetup& setup) {
 
 Status PreferenceStage::find_reference(const PreferenceObjective& objective) {
   if (!objective.needs_reference()) return {};
+  const Result<FrozenSharding> sharding =
+      frozen_sharding_from_config(setup_.config, kStageReferenceRole);
+  if (!sharding.ok()) return sharding.status();
   if (!setup_.options.adapter) reference_ = setup_.model;  // an adapter's is the model without it
   if (!setup_.config.find_string(kReferencePath).value_or(std::nullopt)) return {};
   Result<std::filesystem::path> reference =

@@ -563,6 +563,38 @@ TEST_F(DryRunOfFiles, TheLevelThatFitsWithTheDatasRowsIsSaidToBeThat) {
   ADD_FAILURE() << "no node is too small for the longest rows alone: " << wide.text;
 }
 
+TEST_F(DryRunOfFiles, AStageSaysWhetherItsReferenceIsKeptOnce) {
+  const std::string pairs = (folder_.path() / "pairs.jsonl").string();
+  std::ofstream(pairs) << R"({"prompt": "abc", "chosen": "cba", "rejected": "a"})"
+                       << "\n"
+                       << R"({"prompt": "bcd", "chosen": "dcb", "rejected": "b"})"
+                       << "\n";
+  const std::string key = "preference.reference_zero_level";
+  const auto told = [&](std::vector<std::string> overrides) {
+    for (const std::string& given :
+         {"data.train_files=" + pairs, std::string("data.max_length=200"),
+          std::string("data.train_batch_size=2"), std::string("trainer.n_gpus_per_node=2"),
+          "model.path=" + (folder_.path() / "model").string()})
+      overrides.push_back(given);
+    const auto config = Config::load({.file = {}, .overrides = overrides, .keys = &dpo_keys()});
+    if (!config.ok()) return Told{"", config.status().message()};
+    PreferenceStage stage;
+    std::ostringstream out;
+    const NodeRoom node{"node a", 1e12, 2};
+    const runtime::Status status = stage_dry_run(*config, stage, out, {&node, 1});
+    return Told{out.str(), status.ok() ? "" : status.message()};
+  };
+  const Told whole = told({});
+  EXPECT_EQ(whole.error, "");
+  EXPECT_TRUE(has(whole.text, key + "=auto is 0: the run fits")) << whole.text;
+  const Told once = told({key + "=3"});
+  EXPECT_EQ(once.error, "");
+  EXPECT_TRUE(has(once.text, "preference.reference: 2 workers keep the weights once")) << once.text;
+  const Told device = told({key + "=3", "trainer.device=cuda"});
+  EXPECT_TRUE(has(device.error, key + ": must be 0 with trainer.device=cuda")) << device.error;
+  EXPECT_TRUE(has(told({key + "=1"}).error, key)) << told({key + "=1"}).error;
+}
+
 TEST_F(DryRunOfFiles, AStageTellsOfPlainPrompts) {
   const auto notes = [&](const std::string& form) {
     std::ofstream(folder_.path() / "pairs.jsonl")

@@ -50,6 +50,24 @@ TEST_F(ArenaPagesTest, WhatIsGivenBackHasNoMemoryAndIsZeroWhenTakenAgain) {
   EXPECT_EQ(memory_.front(), 1.0F) << "of another";
 }
 
+TEST_F(ArenaPagesTest, WhatIsForgottenHasNoMemoryAndMayBeWrittenAgain) {
+  ArenaPages pages(arena_);
+  const std::int64_t whole = pages.there();
+  const std::int64_t begin = kPage + 100, end = 4 * kPage + 100;
+  pages.forget({begin, end});
+  EXPECT_EQ(pages.there(), whole) << "they may be used as before";
+  EXPECT_FALSE(is_resident(2 * kPage + 100));
+  EXPECT_FALSE(is_resident(3 * kPage + 100));
+  for (const std::int64_t others : {std::int64_t{0}, begin - 1, end, std::ssize(arena_) - 1})
+    EXPECT_EQ(arena_[static_cast<std::size_t>(others)], 1.0F) << others;
+  arena_[2 * kPage + 100] = 5.0F;
+  EXPECT_TRUE(is_resident(2 * kPage + 100));
+  pages.forget({begin, begin + 10});
+  pages.forget({0, 10});
+  EXPECT_EQ(arena_[begin], 1.0F) << "no page is within";
+  EXPECT_EQ(memory_.front(), 1.0F);
+}
+
 TEST_F(ArenaPagesTest, APageOfTwoStaysWhileOneOfThemIsThere) {
   ArenaPages pages(arena_);
   pages.give_back(all());

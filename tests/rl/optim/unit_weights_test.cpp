@@ -139,6 +139,30 @@ TEST(UnitWeights, AStepGoesToThosePlacesOfOtherGroupsThatKeepIt) {
   });
 }
 
+// As where the arena was copied first, and let go of then.
+TEST(UnitWeights, ThoseThatBeginScatteredKeepTheSame) {
+  const std::vector<ParameterSpec> specs = parameter_layout(model_in_groups());
+  const std::vector<ArenaUnit> units = arena_units(model_in_groups(), specs);
+  const std::vector<RangeSet> homes = homes_of(units, arena_elements(specs), 2, 2);
+  auto links = make_thread_links(2);
+  std::vector<std::thread> threads;
+  for (auto& link : links) {
+    threads.emplace_back([&, link = std::move(link)]() mutable {
+      Communicator communicator(std::move(link));
+      const Parameters whole = Parameters::random(model_in_groups(), 1);
+      Transformer model(model_in_groups(), Parameters::random(model_in_groups(), 1),
+                        {.threads = 1});
+      UnitWeights weights(communicator, model, units, homes, {.begins_scattered = true});
+      EXPECT_TRUE(weights.is_scattered());
+      EXPECT_EQ(weights.most_there(), 0);
+      ASSERT_TRUE(weights.gather().ok());
+      EXPECT_TRUE(model.parameters().arena().equal(whole.arena()));
+      weights.scatter();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // A cleared vector keeps its memory, and an empty one has none.
 TEST(UnitWeights, WhereAllStaysTheCopyOfAStepGivesItsMemoryBack) {
   const std::vector<ParameterSpec> specs = parameter_layout(model_in_groups());
