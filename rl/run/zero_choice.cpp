@@ -21,10 +21,11 @@ struct Rung {
   ZeroLevel frozen = ZeroLevel::kNone;
 };
 
-constexpr Rung kRungs[] = {{ZeroLevel::kMoments, ZeroLevel::kNone},
-                           {ZeroLevel::kMoments, ZeroLevel::kWeights},
-                           {ZeroLevel::kGradients, ZeroLevel::kWeights},
-                           {ZeroLevel::kWeights, ZeroLevel::kWeights}};
+// Frozen models whose embeddings are most of them take less when they are whole.
+constexpr Rung kRungs[] = {
+    {ZeroLevel::kMoments, ZeroLevel::kNone},   {ZeroLevel::kMoments, ZeroLevel::kWeights},
+    {ZeroLevel::kGradients, ZeroLevel::kNone}, {ZeroLevel::kGradients, ZeroLevel::kWeights},
+    {ZeroLevel::kWeights, ZeroLevel::kNone},   {ZeroLevel::kWeights, ZeroLevel::kWeights}};
 
 std::string number_of(ZeroLevel level) { return std::to_string(static_cast<int>(level)); }
 
@@ -100,21 +101,20 @@ Result<ZeroChoice> choose_zero_levels(const Config& config, std::span<const Zero
     return ZeroChoice(taken_at(config, open, {}),
                       "the run fits the nodes' memory as far as that is known");
   if (plain.code() != runtime::ErrorCode::kResourceExhausted) return plain;
-  const std::vector<Taken> none = taken_at(config, open, {});
-  std::vector<Taken> tried = none;
+  std::vector<std::vector<Taken>> tried = {taken_at(config, open, {})};
   for (const Rung& rung : kRungs) {
     std::vector<Taken> taken = taken_at(config, open, rung);
-    if (taken == tried) continue;
+    if (std::ranges::find(tried, taken) != tried.end()) continue;
     const Status status = fits(with_levels(config, taken));
     if (status.ok())
-      return ZeroChoice(std::move(taken), "with " + levels_text(open, tried) +
+      return ZeroChoice(std::move(taken), "with " + levels_text(open, tried.back()) +
                                               " the run does not fit the nodes' memory");
     if (status.code() != runtime::ErrorCode::kResourceExhausted) return status;
-    tried = std::move(taken);
+    tried.push_back(std::move(taken));
   }
-  if (tried == none) return plain;
+  if (tried.size() == 1) return plain;
   return Status(plain.code(), plain.message() + ". zero_level=auto: nor do they with " +
-                                  levels_text(open, tried));
+                                  levels_text(open, tried.back()));
 }
 
 }  // namespace rl

@@ -99,7 +99,7 @@ TEST(ZeroChoice, ARoleGoesAsFarAsItMay) {
 }
 
 // A run whose reference is whole or not; the policy as above.
-TEST(ZeroChoice, FrozenModelsAreShardedBeforeGradients) {
+TEST(ZeroChoice, FrozenModelsAreKeptOnceBeforeTheNextLevelIsTaken) {
   std::vector<ZeroRole> all = roles();
   all.push_back({kReferenceRole, [](const Config&) { return true; }, /*is_frozen=*/true});
   const std::string key = "actor_rollout_ref.ref.fsdp_config.zero_level";
@@ -107,11 +107,10 @@ TEST(ZeroChoice, FrozenModelsAreShardedBeforeGradients) {
     int actor, reference;
   };
   const std::pair<Fits, std::string> cases[] = {
-      {{1, 0}, "with 0 the run"},
-      {{1, 3}, "with 1 the run"},
-      {{0, 3}, "with 1 the run"},
-      {{2, 0}, "with 1 and frozen models kept once the run"},
-      {{3, 3}, "with 2 and frozen models kept once the run"}};
+      {{1, 0}, "with 0 the run"}, {{1, 3}, "with 1 the run"},
+      {{0, 3}, "with 1 the run"}, {{2, 0}, "with 1 and frozen models kept once the run"},
+      {{2, 3}, "with 2 the run"}, {{3, 0}, "with 2 and frozen models kept once the run"},
+      {{3, 3}, "with 3 the run"}};
   for (const auto& [least, why] : cases) {
     SCOPED_TRACE(std::to_string(least.actor) + ", " + std::to_string(least.reference));
     const auto of_reference = [&](const Config& with) {
@@ -125,7 +124,7 @@ TEST(ZeroChoice, FrozenModelsAreShardedBeforeGradients) {
     ASSERT_TRUE(zero.ok()) << zero.status().to_string();
     const Config settled = zero->settled(config());
     EXPECT_EQ(level(settled, kActorRole), std::max(least.actor, 1));
-    EXPECT_EQ(of_reference(settled), least.actor == 1 && least.reference == 0 ? 0 : 3);
+    EXPECT_EQ(of_reference(settled), least.reference);
     EXPECT_TRUE(zero->text().find(why) != std::string::npos) << zero->text();
   }
   const auto none = choose_zero_levels(config(), all, kTwo, [](const Config&) {
@@ -133,6 +132,18 @@ TEST(ZeroChoice, FrozenModelsAreShardedBeforeGradients) {
   });
   EXPECT_EQ(none.status().message(),
             "they do not fit. zero_level=auto: nor do they with 3 and frozen models kept once");
+}
+
+TEST(ZeroChoice, WhereOnlyFrozenModelsAreLeftToChooseEachLevelIsTriedOnce) {
+  const std::vector<ZeroRole> frozen = {
+      {kReferenceRole, [](const Config&) { return true; }, /*is_frozen=*/true}};
+  int asked = 0;
+  const auto none = choose_zero_levels(config(), frozen, kTwo, [&](const Config&) {
+    ++asked;
+    return runtime::resource_exhausted("they do not fit");
+  });
+  EXPECT_EQ(none.status().code(), runtime::ErrorCode::kResourceExhausted);
+  EXPECT_EQ(asked, 2);
 }
 
 TEST(ZeroChoice, ANumberStays) {
