@@ -26,10 +26,11 @@ struct WorkerSpec {
   std::int32_t threads = 1;
   std::string device = {};      // where its model computes, see find_device()
   bool generates_only = false;  // a policy that is never trained: its optimizer has no state
+  std::string run_folder = {};  // of the run, absolute: checkpoints are written below it
 
   auto fields() {
     return std::tie(config, model, model_name, adapter, group, rank, size, threads, device,
-                    generates_only);
+                    generates_only, run_folder);
   }
 };
 

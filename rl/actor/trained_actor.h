@@ -27,7 +27,15 @@ class TrainedActor : public ProfiledActor {
     const CallSpan span("save");
     return as_text(worker_->save(folder));
   }
-  /// Before either, on all ranks: see Learner.
+  /// Before either, on all ranks: whether each of them writes its part, of what it is now, into a
+  /// folder below `root`; else rank 0 alone writes, which is ready for it. See Learner.
+  runtime::Result<bool> begin_save(const std::string& root) {
+    const runtime::Result<bool> in_parts = worker_->agree_on_parts(root);
+    if (!in_parts.ok() || *in_parts) return in_parts;
+    const runtime::Status collected = collect_state();
+    if (!collected.ok()) return collected;
+    return in_parts;
+  }
   runtime::Status collect_state() {
     // What is collected becomes a part of the next copy.
     if (worker_->learner().is_sharded()) snapshot_.drop_spare();
@@ -61,8 +69,8 @@ class TrainedActor : public ProfiledActor {
 template <class T, class... Methods>
 void register_trained_actor(runtime::Runtime& runtime, Methods... methods) {
   runtime.register_actor<T>(
-      T::kName, methods..., &T::save, &T::load, &T::collect_state, &T::take_snapshot,
-      &T::begin_profile, &T::end_profile,
+      T::kName, methods..., &T::save, &T::load, &T::begin_save, &T::collect_state,
+      &T::take_snapshot, &T::begin_profile, &T::end_profile,
       runtime::method(&T::write_snapshot, {.concurrency_group = kSavingCalls}),
       runtime::method(&T::pulse, {.concurrency_group = kWatchCalls}),
       runtime::method(&T::give_up, {.concurrency_group = kWatchCalls}));

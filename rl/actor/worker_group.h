@@ -87,10 +87,12 @@ runtime::Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const Slot
 /// What workers are started with, that libraries read before any code of ours runs.
 std::map<std::string, std::string> worker_environment(const WorkerSlots& slots);
 
-/// Begins to write what a group had to save into a folder, once. Gives the files, relative to it,
-/// as text; any thread.
-using WriteState = std::function<runtime::ObjectRef<std::vector<std::string>>(
-    const std::filesystem::path& folder)>;
+/// Files that were written, relative to a folder, as text.
+using WrittenFiles = runtime::Result<std::vector<std::string>>;
+/// Begins to write what a group had to save into a folder, once; the function that it returns waits
+/// for the files. Any thread.
+using WriteState =
+    std::function<std::function<WrittenFiles()>(const std::filesystem::path& folder)>;
 
 /// Actors of class T, one per slot, with ranks in slot order. Calls go to all members at once and
 /// return references in rank order; arguments that differ by rank are given with runtime::split().
@@ -128,6 +130,7 @@ class WorkerGroup {
     if (!group.ok())
       return group.status().with_context(std::string("starting the ") + T::kName + " workers");
     WorkerGroup started(runtime, std::move(*group), slots.rank_timeout);
+    started.run_folder_ = spec.run_folder;
     if (const runtime::Status asked = started.ask_limits(); !asked.ok()) return asked;
     return started;
   }
@@ -172,19 +175,22 @@ class WorkerGroup {
   /// The member of rank 0: what needs to be done once is done there.
   const runtime::ActorHandle<T>& leader() const { return actors_[0]; }
 
-  /// What the group has to save now. All members hold the same bits, so that the leader writes
-  /// them: `beside` the calls that follow, from a copy that is taken here, or without one in the
-  /// line of its calls, before the next of them. Errors: those of Runtime::get.
+  /// What the group has to save now, to be written into a folder below WorkerSpec::run_folder:
+  /// `beside` the calls that follow, from a copy that is taken here, or without one in the line of
+  /// a member's calls, before the next of them. Members that keep it once together write their
+  /// parts, if all see the run's folder; else the leader writes. Errors: those of Runtime::get, of
+  /// writing with the rank.
   runtime::Result<WriteState> state(bool beside) const {
-    if (const runtime::Status collected = fetch(&T::collect_state); !collected.ok())
-      return collected;
-    const runtime::Status copied =
-        beside ? runtime_->get(leader().call(&T::take_snapshot)) : runtime::Status();
-    if (!copied.ok()) return copied;
-    const auto write = beside ? &T::write_snapshot : &T::save;
-    return WriteState([leader = leader(), write](const std::filesystem::path& folder) {
-      return leader.call(write, folder.string());
-    });
+    const auto in_parts = fetch(&T::begin_save, run_folder_);
+    if (!in_parts.ok()) return in_parts.status();
+    return state_of(in_parts->front() ? size() : 1, beside);
+  }
+
+  /// The same without a copy, by the leader alone, into any folder.
+  runtime::Result<WriteState> leaders_state() const {
+    const runtime::Status collected = fetch(&T::collect_state);
+    if (!collected.ok()) return collected;
+    return state_of(1, /*beside=*/false);
   }
 
   /// Ends the members.
@@ -197,6 +203,42 @@ class WorkerGroup {
   WorkerGroup(runtime::Runtime& runtime, runtime::ActorGroup<T> actors,
               std::chrono::milliseconds rank_timeout)
       : runtime_(&runtime), actors_(std::move(actors)), rank_timeout_(rank_timeout) {}
+
+  // The first `writers` members write.
+  runtime::Result<WriteState> state_of(std::size_t writers, bool beside) const {
+    std::vector<runtime::ActorHandle<T>> members;
+    for (std::size_t rank = 0; rank < writers; ++rank) members.push_back(actors_[rank]);
+    std::vector<runtime::ObjectRef<void>> copies;
+    for (const auto& member : members)
+      if (beside) copies.push_back(member.call(&T::take_snapshot));
+    if (const runtime::Status copied = runtime_->objects().gather(copies); !copied.ok())
+      return copied;
+    const auto write = beside ? &T::write_snapshot : &T::save;
+    return WriteState([runtime = runtime_, members, write](const std::filesystem::path& folder) {
+      std::vector<runtime::ObjectRef<std::vector<std::string>>> files;
+      for (const auto& member : members) files.push_back(member.call(write, folder.string()));
+      return std::function<WrittenFiles()>([runtime, files] { return wait_all(*runtime, files); });
+    });
+  }
+
+  // Also after a failure: nobody writes any more when it returns.
+  static WrittenFiles wait_all(
+      runtime::Runtime& runtime,
+      const std::vector<runtime::ObjectRef<std::vector<std::string>>>& parts) {
+    std::vector<std::string> all;
+    runtime::Status failure;
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      const WrittenFiles files = runtime.get(parts[rank]);
+      if (files.ok())
+        all.insert(all.end(), files->begin(), files->end());
+      else if (failure.ok())
+        failure = parts.size() == 1 ? files.status()
+                                    : files.status().with_context(std::string(T::kName) +
+                                                                  ", rank " + std::to_string(rank));
+    }
+    if (!failure.ok()) return failure;
+    return all;
+  }
 
   template <class R>
   runtime::Status watch(const std::vector<runtime::ObjectRef<R>>& refs) const {
@@ -285,6 +327,7 @@ class WorkerGroup {
   runtime::Runtime* runtime_ = nullptr;
   runtime::ActorGroup<T> actors_;
   std::chrono::milliseconds rank_timeout_{};
+  std::string run_folder_;
   std::vector<PassLimits> pass_limits_;
 };
 

@@ -13,6 +13,7 @@
 
 #include "rl/weights/atomic_file.h"
 #include "rl/weights/page_cache.h"
+#include "rl/weights/weight_source.h"
 #include "runtime/core/json.h"
 #include "runtime/core/log.h"
 #include "runtime/core/rest_of.h"
@@ -83,6 +84,12 @@ Result<FileDigest> digest(const fs::path& path, Digesting how) {
   }
   result.hash = hash.hex();
   return result;
+}
+
+// Several processes write weights: one that was cut when its writers were through is found before
+// the manifest says that it is as it has to be.
+Status check_written(const fs::path& path) {
+  return path.extension() == ".safetensors" ? open_safetensors(path).status() : Status();
 }
 
 Status sync_folder(const fs::path& path) {
@@ -185,6 +192,7 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
   }
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const fs::path& path : tree->files) {
+    if (const Status whole = check_written(folder() / path); !whole.ok()) return whole;
     const Result<FileDigest> file = digest(folder() / path, Digesting::kWritten);
     if (!file.ok()) return file.status();
     files.push_back({{"path", path.string()}, {"bytes", file->bytes}, {"xxh3_128", file->hash}});

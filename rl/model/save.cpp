@@ -192,10 +192,15 @@ Status save_model_folder(const ModelConfig& config, const Parameters& parameters
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return runtime::errno_status(error.value(), "making " + folder.string());
-  Status status =
+  const Status written =
       write_weights(parameters, plan_shards(parameters.specs(), options), folder, options);
-  if (status.ok())
-    status = write_file_atomically(folder / kGenerationFile, pretty(generation_config(config)));
+  return written.ok() ? save_model_configs(config, folder, options) : written;
+}
+
+Status save_model_configs(const ModelConfig& config, const std::filesystem::path& folder,
+                          const SaveOptions& options) {
+  Status status =
+      write_file_atomically(folder / kGenerationFile, pretty(generation_config(config)));
   // The config last: with it the folder is a model.
   json written = config.to_json();
   for (const char* key : {"dtype", "torch_dtype"}) written[key] = torch_name(options.dtype);
@@ -203,10 +208,10 @@ Status save_model_folder(const ModelConfig& config, const Parameters& parameters
   return status;
 }
 
-std::vector<std::filesystem::path> model_folder_files(const Parameters& parameters,
+std::vector<std::filesystem::path> model_folder_files(std::span<const ParameterSpec> specs,
                                                       const SaveOptions& options) {
   std::vector<std::filesystem::path> files = {kConfigFile, kGenerationFile};
-  const std::vector<Shard> shards = plan_shards(parameters.specs(), options);
+  const std::vector<Shard> shards = plan_shards(specs, options);
   for (const Shard& shard : shards) files.emplace_back(shard.file);
   if (shards.size() > 1) files.emplace_back(kIndexFile);
   return files;
@@ -244,7 +249,7 @@ Status save_tokenizer(const std::filesystem::path& model, const std::filesystem:
 Result<std::vector<std::filesystem::path>> with_tokenizer(
     Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& model,
     const std::filesystem::path& folder) {
-  if (!files.ok()) return files;
+  if (!files.ok() || files->empty()) return files;
   const Status status = save_tokenizer(model, folder);
   if (!status.ok()) return status;
   return files;

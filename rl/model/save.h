@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "rl/model/model_config.h"
@@ -26,8 +27,12 @@ runtime::Status save_model_folder(const ModelConfig& config, const Parameters& p
                                   const std::filesystem::path& folder,
                                   const SaveOptions& options = {});
 
+/// The same without the weights, into a folder that is there.
+runtime::Status save_model_configs(const ModelConfig& config, const std::filesystem::path& folder,
+                                   const SaveOptions& options = {});
+
 /// The names that save_model_folder writes for these parameters, relative to the folder.
-std::vector<std::filesystem::path> model_folder_files(const Parameters& parameters,
+std::vector<std::filesystem::path> model_folder_files(std::span<const ParameterSpec> specs,
                                                       const SaveOptions& options = {});
 
 /// Reads the weights in `folder` again and compares them bit by bit with what save_model_folder has
@@ -44,7 +49,7 @@ runtime::Status save_tokenizer(const std::filesystem::path& model,
                                const std::filesystem::path& folder);
 
 /// What was written, with save_tokenizer()'s files beside it in `folder`, so that it generates as
-/// it is. A failure stays as it is.
+/// it is. A failure stays as it is, and so does nothing: another rank writes it.
 runtime::Result<std::vector<std::filesystem::path>> with_tokenizer(
     runtime::Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& model,
     const std::filesystem::path& folder);

@@ -18,10 +18,12 @@
 #include "rl/model/guarded.h"
 #include "rl/model/tensor_cuts.h"
 #include "rl/model/tensor_span.h"
+#include "rl/optim/shared_folder.h"
 #include "rl/profile/recorder.h"
 #include "rl/weights/safetensors.h"
 #include "rl/weights/weight_source.h"
 #include "runtime/core/check.h"
+#include "runtime/core/log.h"
 
 namespace rl {
 using runtime::Result;
@@ -114,6 +116,7 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
   model_->tell(layer_pulse_);
   model_->enable_gradients();
   shards_ = make_shards();
+  all_ = PackedRanges({{0, model_->trained_parameters().arena_size()}});
   const at::Tensor& arena = model_->trained_parameters().arena();
   if (!arena.device().is_cpu()) {
     host_weights_ = arena.to(at::kCPU);
@@ -330,12 +333,29 @@ const char* Learner::weights_folder() const {
 Result<std::vector<std::filesystem::path>> Learner::save(const std::filesystem::path& folder) {
   const Offload::Stay here = stay();
   if (const Status there = offload_->await(); !there.ok()) return there;
+  if (writes_part_) return write_part(part(), folder);
   auto files = write_learner(state(), folder);
   forget_collected();
   return files;
 }
 
+Result<bool> Learner::agree_on_parts(const std::filesystem::path& root) {
+  writes_part_ = false;
+  if (!shards_->is_sharded()) return false;
+  const Result<bool> seen = all_ranks_see(*communicator_, root);
+  if (!seen.ok()) return seen;
+  writes_part_ = *seen;
+  if (!*seen && communicator_->rank() == 0 && !std::exchange(told_of_collecting_, true)) {
+    LOG(warn,
+        "not all workers see {}: the first one writes checkpoints, for which it gets the others' "
+        "parts and needs the memory; on a file system that all nodes share each writes its part",
+        root.string());
+  }
+  return seen;
+}
+
 Status Learner::collect_state() {
+  writes_part_ = false;
   if (!shards_->is_sharded()) return {};
   return guarded<void>("optimizer's state", [&]() -> Status {
     forget_collected();
@@ -363,11 +383,37 @@ void Learner::forget_collected() {
 }
 
 void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) {
-  if (into)
-    into->retake(state());
+  const auto take = [&](const auto& now) {
+    if (into)
+      into->retake(now);
+    else
+      into = std::make_unique<LearnerSnapshot>(now);
+  };
+  if (writes_part_)
+    take(part());
   else
-    into = std::make_unique<LearnerSnapshot>(state());
+    take(state());
   forget_collected();
+}
+
+// Of weights that a group of ranks has once a rank may keep more than its home.
+LearnerPart Learner::part() const {
+  const bool in_parts = weights_are_sharded() && adapter() == nullptr;
+  LearnerPart part{.rank = communicator_->rank(),
+                   .config = model_->config(),
+                   .trained = model_->trained_parameters().specs(),
+                   .adapter = adapter(),
+                   .home = shards_->home(),
+                   .kept = in_parts ? unit_weights_->kept() : all_,
+                   .weights = {},
+                   .optimizer = optimizer_->state(),
+                   .optimizer_name = std::string(optimizer_->name()),
+                   .optimizer_steps = optimizer_->steps()};
+  if (in_parts)
+    part.weights = unit_weights_->kept_values();
+  else if (adapter() == nullptr)
+    part.weights = elements_of(weights());
+  return part;
 }
 
 LearnerState Learner::state() const {

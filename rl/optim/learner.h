@@ -19,6 +19,7 @@
 #include "rl/model/pass_team.h"
 #include "rl/model/transformer.h"
 #include "rl/optim/layer_pulse.h"
+#include "rl/optim/learner_part.h"
 #include "rl/optim/learner_snapshot.h"
 #include "rl/optim/muon.h"
 #include "rl/optim/optimizer.h"
@@ -175,13 +176,18 @@ class Learner {
   /// there is one copy.
   runtime::Status check_equal_weights();
 
-  /// Before save() and snapshot(), on all ranks: where the optimizer's state, or weights, are
-  /// sharded, rank 0 receives them whole. Memory there: that of both, until they are written or
-  /// part of a snapshot.
+  /// Before save() and snapshot(), on all ranks: whether each of them writes its part, by these
+  /// calls on every rank (write_part()). It does where the ranks keep what is trained once and all
+  /// see `root`, a folder above the one that save() will be given. Else rank 0 alone writes, after
+  /// collect_state(). Errors: those of Communicator.
+  runtime::Result<bool> agree_on_parts(const std::filesystem::path& root);
+
+  /// The other way, on all ranks: where the optimizer's state, or weights, are sharded, rank 0
+  /// receives them whole, and writes them by save() or snapshot(). Memory there: that of both,
+  /// until they are written or part of a snapshot.
   runtime::Status collect_state();
 
-  /// Writes what is trained and the optimizer's state into `folder`; see write_learner(). On rank
-  /// 0, as snapshot().
+  /// Writes what is trained and the optimizer's state into `folder`; see write_learner().
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
 
   /// The same as a copy, to be written later: in the memory of `into`, where there is one already.
@@ -198,6 +204,7 @@ class Learner {
   const LoraAdapter* adapter() const;
   const at::Tensor& weights() const;
   LearnerState state() const;
+  LearnerPart part() const;
   std::unique_ptr<StepShards> make_shards();
   std::unique_ptr<StepShards> make_unit_shards(ZeroLevel level);
   void forget_collected();
@@ -221,6 +228,9 @@ class Learner {
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<at::Tensor> collected_;  // by collect_state()
   at::Tensor collected_weights_;
+  bool writes_part_ = false;  // as agree_on_parts() said last
+  bool told_of_collecting_ = false;
+  PackedRanges all_;  // of what is trained
   // Where the model is on another device, what the optimizer works on: the weights and the
   // gradients on the host, of the arena's size.
   at::Tensor host_weights_;

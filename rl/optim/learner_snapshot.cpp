@@ -50,15 +50,25 @@ Result<std::vector<std::filesystem::path>> write_learner(const LearnerState& sta
   }
   status = write_safetensors(folder / kMomentsFile, tensors, {});
   if (!status.ok()) return status;
-  const nlohmann::ordered_json optimizer{{"optimizer", state.optimizer_name},
-                                         {"steps", state.optimizer_steps}};
-  status = write_file_atomically(folder / kOptimizerFile, optimizer.dump(2) + "\n");
+  status = write_optimizer_file(state.optimizer_name, state.optimizer_steps, folder);
   if (!status.ok()) return status;
+  return learner_files(trained.specs(), state.adapter != nullptr);
+}
+
+std::vector<std::filesystem::path> learner_files(std::span<const ParameterSpec> trained,
+                                                 bool is_adapter) {
+  const std::filesystem::path weights = is_adapter ? kAdapterFolder : kModelFolder;
   std::vector<std::filesystem::path> files{kMomentsFile, kOptimizerFile};
   for (const std::filesystem::path& file :
-       state.adapter != nullptr ? LoraAdapter::files() : model_folder_files(trained))
+       is_adapter ? LoraAdapter::files() : model_folder_files(trained))
     files.push_back(weights / file);
   return files;
+}
+
+Status write_optimizer_file(const std::string& optimizer, std::int64_t steps,
+                            const std::filesystem::path& folder) {
+  const nlohmann::ordered_json state{{"optimizer", optimizer}, {"steps", steps}};
+  return write_file_atomically(folder / kOptimizerFile, state.dump(2) + "\n");
 }
 
 LearnerSnapshot::LearnerSnapshot(const LearnerState& state)
@@ -78,8 +88,20 @@ LearnerSnapshot::LearnerSnapshot(const LearnerState& state)
   }
 }
 
+LearnerSnapshot::LearnerSnapshot(const LearnerPart& part)
+    : config_(part.config), model_(Parameters::zeros(std::vector<ParameterSpec>())), part_(part) {
+  if (part.adapter != nullptr) adapter_ = part.adapter->to(at::kCPU);
+}
+
+void LearnerSnapshot::retake(const LearnerPart& part) {
+  if (part_ && part.adapter == nullptr && !adapter_)
+    part_->retake(part);
+  else
+    *this = LearnerSnapshot(part);
+}
+
 void LearnerSnapshot::retake(const LearnerState& state) {
-  bool fits = state.adapter == nullptr && !adapter_ &&
+  bool fits = state.adapter == nullptr && !adapter_ && !part_ &&
               model_.arena().numel() == state.model.arena().numel() &&
               optimizer_values_.size() == state.optimizer.size();
   for (std::size_t i = 0; fits && i < optimizer_values_.size(); ++i)
@@ -104,20 +126,16 @@ void LearnerSnapshot::retake(const LearnerState& state) {
 
 Result<std::vector<std::filesystem::path>> LearnerSnapshot::write(
     const std::filesystem::path& folder) const {
+  const LoraAdapter* const adapter = adapter_ ? &*adapter_ : nullptr;
+  if (part_) return part_->write(config_, adapter, folder);
   std::vector<OptimizerState> optimizer;
   for (std::size_t i = 0; i < optimizer_names_.size(); ++i) {
     const at::Tensor& values = optimizer_values_[i];
     optimizer.push_back({optimizer_names_[i], std::span(values.mutable_data_ptr<float>(),
                                                         static_cast<std::size_t>(values.numel()))});
   }
-  const LearnerState state{config_,
-                           model_,
-                           adapter_ ? &*adapter_ : nullptr,
-                           std::move(optimizer),
-                           optimizer_name_,
-                           optimizer_steps_,
-                           {},
-                           {}};
+  const LearnerState state{config_,         model_,           adapter, std::move(optimizer),
+                           optimizer_name_, optimizer_steps_, {},      {}};
   return write_learner(state, folder);
 }
 

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
+#include "rl/optim/learner_part.h"
 #include "rl/optim/optimizer.h"
 #include "runtime/core/result.h"
 
@@ -45,6 +47,14 @@ inline constexpr const char* kOptimizerFile = "optimizer.json";
 runtime::Result<std::vector<std::filesystem::path>> write_learner(
     const LearnerState& state, const std::filesystem::path& folder);
 
+/// The files of write_learner(), relative to its folder.
+std::vector<std::filesystem::path> learner_files(std::span<const ParameterSpec> trained,
+                                                 bool is_adapter);
+
+/// Writes kOptimizerFile into `folder`.
+runtime::Status write_optimizer_file(const std::string& optimizer, std::int64_t steps,
+                                     const std::filesystem::path& folder);
+
 /// A value of its own: neither the learner's next steps nor its end change it. Memory: of what is
 /// trained three times its size with AdamW (weights and two moments), until it is destroyed.
 class LearnerSnapshot {
@@ -52,11 +62,14 @@ class LearnerSnapshot {
   /// Cost: one read and one write of that memory, on at::get_num_threads() threads; and that the
   /// system gives so much memory, which takes many times as long.
   explicit LearnerSnapshot(const LearnerState& state);
+  /// Of a rank's part alone: see PartSnapshot.
+  explicit LearnerSnapshot(const LearnerPart& part);
 
   /// Becomes a copy of `state`, in the memory that it has. The same learner's as before.
   void retake(const LearnerState& state);
+  void retake(const LearnerPart& part);
 
-  /// See write_learner(). Any thread; the learner may be at work meanwhile.
+  /// See write_learner(), and write_part(). Any thread; the learner may be at work meanwhile.
   runtime::Result<std::vector<std::filesystem::path>> write(
       const std::filesystem::path& folder) const;
 
@@ -65,7 +78,8 @@ class LearnerSnapshot {
 
  private:
   ModelConfig config_;
-  Parameters model_;  // empty where an adapter was trained
+  Parameters model_;  // empty where an adapter was trained, or there is a part alone
+  std::optional<PartSnapshot> part_;
   std::optional<LoraAdapter> adapter_;
   std::vector<std::string> optimizer_names_;
   std::vector<at::Tensor> optimizer_values_;

@@ -64,6 +64,8 @@ class UnitWeights final : public LayerListener {
 
   /// Neighbouring ranks that keep all weights together.
   int shard_ranks() const { return group_; }
+  /// Which elements kept_values() are.
+  const PackedRanges& kept() const { return packed_; }
   /// What the rank keeps, packed: its home, or what its group's part contains beside it. Not where
   /// all of the arena stays.
   std::span<const float> kept_values() const { return kept_; }

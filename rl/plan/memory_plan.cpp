@@ -54,8 +54,12 @@ std::int64_t logit_chunk_bytes(const ModelConfig& config, const MemoryOptions& o
 std::int64_t logit_bytes(const ModelConfig& config, const MemoryOptions& options) {
   const LogprobOptions logprobs;
   const std::int64_t all = options.output_tokens * config.vocab_size * kElement;
-  if (all <= logprobs.kept_bytes_max) return all;
-  return logprobs.kept_bytes_max + logit_chunk_bytes(config, options);
+  const std::int64_t chunk = std::min(all, logit_chunk_bytes(config, options));
+  if (options.sharing.ranks > 1) {  // those that are kept are dealt, and a chunk is whole at a time
+    const std::int64_t ranks = options.sharing.ranks;
+    return (std::min(all, logprobs.kept_bytes_max) + ranks - 1) / ranks + chunk;
+  }
+  return all <= logprobs.kept_bytes_max ? all : logprobs.kept_bytes_max + chunk;
 }
 
 std::int64_t trained_elements(const ModelConfig& config, const MemoryOptions& options) {
@@ -206,12 +210,12 @@ std::int64_t activation_bytes(const ModelConfig& config, bool adapter) {
 
 std::vector<MemoryPart> checkpoint_memory(const ModelConfig& config, const MemoryOptions& options,
                                           bool copies) {
-  const Sharding sharded = sharding_of(options);
-  std::int64_t times = copies ? 3 : sharded.moments ? 2 : 0;  // collected moments are the copy
-  if (sharded.gradients && (sharded.weights || options.sharing.cuts_weights()))
-    ++times;  // collected, copied
-  if (times == 0) return {};
-  return {{kCheckpointPart, times * trained_elements(config, options) * kElement}};
+  if (!copies) return {};
+  const std::int64_t trained = trained_elements(config, options) * kElement;
+  if (!sharding_of(options).moments) return {{kCheckpointPart, 3 * trained}};
+  if (options.trained_elements < 0) return {{kCheckpointShare, share_of(3 * trained, options)}};
+  // Each has an adapter's weights whole.
+  return {{kCheckpointShare, trained + share_of(2 * trained, options)}};
 }
 
 namespace {

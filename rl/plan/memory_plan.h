@@ -67,10 +67,13 @@ inline constexpr const char* kGatheredPart = "gathered weights";
 /// What comes and goes: parts of passes together, or gathered weights where these are more.
 std::int64_t bytes_in_calls(std::span<const MemoryPart> parts);
 
-/// The name of what the worker has that writes a checkpoint, and no other.
+/// The name of what the worker has that writes a checkpoint alone, and no other.
 inline constexpr const char* kCheckpointPart = "checkpoint being written";
-/// Trained weights and AdamW's two moments that are collected from all workers (what these keep
-/// once), or copied so that steps go on meanwhile; nothing where they are written as they are.
+/// The name of what each worker has where all write their parts.
+inline constexpr const char* kCheckpointShare = "part of a checkpoint being written";
+/// Trained weights and AdamW's two moments that are copied so that steps go on meanwhile: a
+/// worker's part of what all keep once. Nothing where they are written as they are. Workers see a
+/// folder that all share.
 std::vector<MemoryPart> checkpoint_memory(const ModelConfig& config, const MemoryOptions& options,
                                           bool copies);
 

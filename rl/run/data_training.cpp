@@ -107,9 +107,9 @@ Result<CheckpointSaver::WriteFiles> DataTraining::copy_state(bool beside,
   const Result<WriteState> workers = stage_.state(beside);
   if (!workers.ok()) return workers.status();
   return CheckpointSaver::WriteFiles(
-      [&runtime = runtime_, state = std::move(state), yaml = setup_.config.to_yaml(),
+      [state = std::move(state), yaml = setup_.config.to_yaml(),
        write = *workers](CheckpointWriter& writer) -> Result<std::vector<fs::path>> {
-        const Result<std::vector<std::string>> files = runtime.get(write(writer.folder()));
+        const WrittenFiles files = write(writer.folder())();
         if (!files.ok()) return files.status();
         Status written = writer.write_json(kRunStateFile, state);
         if (written.ok()) written = write_file_atomically(writer.folder() / kSavedConfigFile, yaml);

@@ -12,20 +12,14 @@
 #include "rl/run/lost_weights.h"
 #include "rl/run/stage.h"
 #include "runtime/core/result.h"
-#include "runtime/runtime.h"
 
 namespace rl {
 
 /// Borrows the setup and the stage. A resource; one thread at a time.
 class DataTraining : public Stage {
  public:
-  DataTraining(runtime::Runtime& runtime, const StageSetup& setup, DataStage& stage,
-               const LrScheduleOptions& lr_schedule)
-      : runtime_(runtime),
-        setup_(setup),
-        stage_(stage),
-        lr_schedule_(lr_schedule),
-        alarms_(setup.options.alarms) {}
+  DataTraining(const StageSetup& setup, DataStage& stage, const LrScheduleOptions& lr_schedule)
+      : setup_(setup), stage_(stage), lr_schedule_(lr_schedule), alarms_(setup.options.alarms) {}
 
   std::vector<ProfiledGroup> profiled_groups() const override { return stage_.profiled_groups(); }
   runtime::Result<StageStep> step(std::int64_t number) override;
@@ -44,7 +38,6 @@ class DataTraining : public Stage {
  private:
   void add_run_metrics(std::int64_t number, double rate, double seconds, Metrics& metrics);
 
-  runtime::Runtime& runtime_;
   const StageSetup& setup_;
   DataStage& stage_;
   LrScheduleOptions lr_schedule_;

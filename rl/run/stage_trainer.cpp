@@ -35,7 +35,8 @@ WorkerSpec StageSetup::spec(const std::string& role, const WorkerSlots& slots) c
                   .group = role + "-" + slots.group.hex(),
                   .rank = 0,
                   .size = 1,
-                  .threads = 1};
+                  .threads = 1,
+                  .run_folder = fs::absolute(options.folder).string()};
   if (options.adapter && !options.adapter->folder.empty())
     spec.adapter = fs::absolute(options.adapter->folder).string();
   // A hub's snapshot is found again by its name, anywhere.
@@ -121,7 +122,7 @@ Status StageTrainer::make_run(StepProfiler profiler) {
   if (!schedule.ok()) return schedule.status();
   lr_schedule_ = *schedule;
   if (const auto note = schedule_note(lr_schedule_, total_steps)) LOG(warn, "optim.{}", *note);
-  training_ = std::make_unique<DataTraining>(runtime_, setup_, *stage_, lr_schedule_);
+  training_ = std::make_unique<DataTraining>(setup_, *stage_, lr_schedule_);
   run_ = std::make_unique<TrainingRun>(
       TrainingRunOptions{.total_steps = total_steps,
                          .save = options().save,

@@ -48,6 +48,9 @@ class CriticWorker {
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) {
     return learner_.save(folder);
   }
+  runtime::Result<bool> agree_on_parts(const std::filesystem::path& root) {
+    return learner_.agree_on_parts(root);
+  }
   runtime::Status collect_state() { return learner_.collect_state(); }
   void snapshot(std::unique_ptr<LearnerSnapshot>& into) { learner_.snapshot(into); }
   runtime::Result<std::vector<std::filesystem::path>> write(

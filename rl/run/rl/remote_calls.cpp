@@ -23,16 +23,6 @@ std::vector<ObjectRef<T>> filled(std::vector<ObjectRef<T>> refs, const ObjectRef
   return refs;
 }
 
-// The same write, whose result is waited for in place.
-Result<StateCalls::Write> waited_for(runtime::Runtime& runtime, Result<WriteState> state) {
-  if (!state.ok()) return state.status();
-  return StateCalls::Write(
-      [&runtime, write = std::move(*state)](const std::filesystem::path& folder) {
-        return std::function<StateCalls::Files()>(
-            [&runtime, files = write(folder)] { return runtime.get(files); });
-      });
-}
-
 }  // namespace
 
 // Each policy worker generates samples for its prompts; they stay there.
@@ -205,11 +195,11 @@ Result<Metrics> RemoteUpdate::update_policy(const BatchRefs& batches,
 }
 
 Result<StateCalls::Write> RemoteState::policy_state(bool beside) const {
-  return waited_for(runtime_, roles_.policy.state(beside));
+  return roles_.policy.state(beside);
 }
 
 Result<StateCalls::Write> RemoteState::critic_state(bool beside) const {
-  return waited_for(runtime_, roles_.critic.state(beside));
+  return roles_.critic.state(beside);
 }
 
 runtime::Status RemoteState::load_policy(const std::filesystem::path& folder) {
@@ -236,8 +226,8 @@ runtime::Status RemoteWarmStart::reset_optimizer() {
 }
 
 runtime::Status RemoteWarmStart::save_reference() {
-  const runtime::Result<WriteState> write = roles_.policy.state(/*beside=*/false);
-  return write.ok() ? runtime_.get((*write)(folder_)).status() : write.status();
+  const runtime::Result<WriteState> write = roles_.policy.leaders_state();
+  return write.ok() ? (*write)(folder_)().status() : write.status();
 }
 
 }  // namespace rl

@@ -161,7 +161,7 @@ class RemoteUpdate : public UpdateCalls {
 
 class RemoteState : public StateCalls {
  public:
-  RemoteState(runtime::Runtime& runtime, const Roles& roles) : runtime_(runtime), roles_(roles) {}
+  explicit RemoteState(const Roles& roles) : roles_(roles) {}
 
   bool has_critic() const override { return !roles_.critic.empty(); }
   runtime::Result<Write> policy_state(bool beside) const override;
@@ -170,7 +170,6 @@ class RemoteState : public StateCalls {
   runtime::Status load_critic(const std::filesystem::path& folder) override;
 
  private:
-  runtime::Runtime& runtime_;
   const Roles& roles_;
 };
 

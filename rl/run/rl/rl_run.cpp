@@ -86,7 +86,7 @@ void RlRun::make_calls() {
                          .score = {runtime_, roles_},
                          .estimate = {runtime_, roles_},
                          .update = RemoteUpdate(roles_),
-                         .state = {runtime_, roles_},
+                         .state = RemoteState(roles_),
                          .warm_start = {runtime_, roles_, options.folder / kWarmStartFolder},
                          .reference = {roles_.reference, roles_.nothing},
                          .teachers = {}});

@@ -111,7 +111,8 @@ WorkerSpec RoleStarter::spec(const std::string& role, const fs::path& model) con
           .group = role + "-" + slots_.group.hex(),
           .rank = 0,
           .size = 1,
-          .threads = 1};
+          .threads = 1,
+          .run_folder = fs::absolute(options_.folder).string()};
 }
 
 WorkerSpec RoleStarter::policy_spec() const {

@@ -47,7 +47,7 @@ TEST_F(Save, FolderLoadsBackEqual) {
   const Parameters parameters = Parameters::random(config, 1);
   const runtime::Status saved = save_model_folder(config, parameters, folder_ / "model");
   ASSERT_TRUE(saved.ok()) << saved.to_string();
-  for (const fs::path& file : model_folder_files(parameters))
+  for (const fs::path& file : model_folder_files(parameters.specs()))
     EXPECT_TRUE(fs::exists(folder_ / "model" / file)) << file;
   const auto loaded = Transformer::load(folder_ / "model");
   ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
@@ -109,7 +109,7 @@ TEST_F(Save, ShardsHoldEveryTensorOnce) {
   const Parameters parameters = Parameters::random(config, 1);
   const SaveOptions options{.shard_bytes_max = 6000};
   ASSERT_TRUE(save_model_folder(config, parameters, folder_, options).ok());
-  const std::vector<fs::path> files = model_folder_files(parameters, options);
+  const std::vector<fs::path> files = model_folder_files(parameters.specs(), options);
   EXPECT_GT(files.size(), 4U);
   for (const fs::path& file : files) EXPECT_TRUE(fs::exists(folder_ / file)) << file;
   const nlohmann::json index = testing::read_json(folder_ / "model.safetensors.index.json");

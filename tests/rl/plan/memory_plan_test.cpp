@@ -142,24 +142,20 @@ TEST(MemoryPlan, AnAdapterBesideWholeWeightsIsOfLevelOne) {
   for (const MemoryPart& part : expected) EXPECT_EQ(bytes_of(parts, part.name), part.bytes);
 }
 
-TEST(MemoryPlan, OneWorkerCollectsWhatACheckpointNeeds) {
-  const auto bytes = [](ZeroLevel zero, bool copies, std::int64_t trained = -1) {
-    const auto parts = checkpoint_memory(
-        small_config(), {.trained_elements = trained, .workers = 2, .zero = zero}, copies);
-    return parts.empty() ? 0 : parts.front().bytes;
+TEST(MemoryPlan, EachWorkerCopiesItsPartForACheckpoint) {
+  const auto copied = [](ZeroLevel zero, std::int64_t trained = -1, std::int64_t workers = 2) {
+    return checkpoint_memory(small_config(),
+                             {.trained_elements = trained, .workers = workers, .zero = zero}, true);
   };
-  EXPECT_EQ(bytes(ZeroLevel::kNone, false), 0) << "it is written as it is";
-  EXPECT_EQ(bytes(ZeroLevel::kNone, true), 3 * 5952);
-  for (const ZeroLevel level : {ZeroLevel::kMoments, ZeroLevel::kGradients}) {
-    EXPECT_EQ(bytes(level, false), 2 * 5952) << "moments";
-    EXPECT_EQ(bytes(level, true), 3 * 5952) << "what was collected is the copy";
+  EXPECT_EQ(bytes_of(copied(ZeroLevel::kNone), kCheckpointPart), 3 * 5952) << "of the first alone";
+  for (const ZeroLevel level : {ZeroLevel::kMoments, ZeroLevel::kGradients, ZeroLevel::kWeights}) {
+    EXPECT_EQ(bytes_of(copied(level), kCheckpointPart), -1);
+    EXPECT_EQ(bytes_of(copied(level), kCheckpointShare), 3 * 2976);
+    EXPECT_EQ(bytes_of(copied(level, 100), kCheckpointShare), 800) << "an adapter is on each";
+    EXPECT_EQ(bytes_of(copied(level, -1, 1), kCheckpointPart), 3 * 5952) << "of one worker";
+    EXPECT_TRUE(checkpoint_memory(small_config(), {.workers = 2, .zero = level}, false).empty())
+        << "it is written as it is";
   }
-  EXPECT_EQ(bytes(ZeroLevel::kWeights, false), 3 * 5952) << "weights, too";
-  EXPECT_EQ(bytes(ZeroLevel::kWeights, true), 4 * 5952) << "which are copied from there";
-  EXPECT_EQ(bytes(ZeroLevel::kWeights, false, 100), 800) << "an adapter is on each";
-  EXPECT_EQ(bytes(ZeroLevel::kWeights, true, 100), 1200);
-  EXPECT_TRUE(checkpoint_memory(small_config(), {.zero = ZeroLevel::kWeights}, false).empty())
-      << "of one worker";
 }
 
 TEST(MemoryPlan, AnAdapterAloneHasGradients) {
