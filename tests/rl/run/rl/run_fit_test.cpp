@@ -101,6 +101,27 @@ TEST_F(RunFitTest, AutoCountsWhatAGroupKeeps) {
   EXPECT_EQ(there->policy_level, ZeroLevel::kWeights);
 }
 
+// With the policy at 1 and its reference whole the run is too large, and not with a part of each.
+TEST_F(RunFitTest, AutoKeepsAReferenceOnceBeforeGradients) {
+  model_ = small_config();
+  model_.layers = 1000;
+  trainer_.kl_loss = true;
+  const std::string path = "actor_rollout_ref.model.path=toy";
+  const std::string level = "actor_rollout_ref.ref.fsdp_config.zero_level";
+  const std::int64_t whole = need(1);
+  config_ = config({path, level + "=3"});
+  const std::int64_t once = need(1);
+  ASSERT_LT(once, whole);
+  config_ = config({path});
+  const auto there = fit(once);
+  ASSERT_TRUE(there.ok()) << there.status().to_string();
+  EXPECT_TRUE(there->fits.ok()) << there->fits.to_string();
+  EXPECT_EQ(there->policy_level, ZeroLevel::kMoments);
+  EXPECT_NE(there->zero.text().find(level + "=auto is 3: with 1 the run"), std::string::npos)
+      << there->zero.text();
+  EXPECT_EQ(there->zero.settled(config_).get_int(level).value_or(0), 3) << "workers read it";
+}
+
 TEST_F(RunFitTest, AGroupMustDivideTheWorkers) {
   const std::string key = "actor_rollout_ref.actor.fsdp_config.fsdp_size";
   config_ = config({"actor_rollout_ref.model.path=toy", key + "=3"});
