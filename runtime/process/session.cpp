@@ -210,9 +210,7 @@ Result<std::string> token_from_environment() {
 Result<ClusterAddress> address_of(const SessionInfo& session) {
   ClusterAddress address;
   address.address = session.address;
-  // A cleaner may have removed the socket, which a living node cannot put back: its port is left.
-  const fs::path socket = session.dir / "node.sock";
-  if (::access(socket.c_str(), F_OK) == 0) address.unix_path = socket.string();
+  address.unix_path = (session.dir / "node.sock").string();
   address.cluster = session.cluster;
   address.session_dir = session.dir.string();
   auto token = token_from_environment();
