@@ -1,4 +1,4 @@
-// What writing and loading a model's weights costs beside the disk itself.
+// What writing and loading a model's weights costs, compared with the disk itself.
 //
 //   bench_checkpoint [--mib 2048] [--rounds 3] [--folder FOLDER] [--json]
 //
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "bench/support/figures.h"
+#include "bench/support/model_of_size.h"
 #include "bench/support/options.h"
 #include "bench/support/take.h"
 #include "bench/support/timing.h"
@@ -38,22 +39,6 @@ namespace fs = std::filesystem;
 using bench::Clock;
 
 constexpr std::size_t kBlockBytes = 4 << 20;
-
-rl::ModelConfig config_of(std::size_t mib) {
-  rl::ModelConfig config;
-  config.family = "llama";
-  config.hidden_size = 2048;
-  config.heads = 16;
-  config.kv_heads = 4;
-  config.head_dim = 128;
-  config.intermediate_size = 5632;
-  config.vocab_size = 32000;
-  config.max_position_embeddings = 2048;
-  config.tie_word_embeddings = true;
-  const std::int64_t layer = 2 * 2048 * 2048 + 2 * 512 * 2048 + 3 * 5632 * 2048;
-  config.layers = ((static_cast<std::int64_t>(mib) << 18) - 32000 * 2048) / layer;
-  return config;
-}
 
 // Moves `bytes` between a file and memory past the page cache.
 double seconds_of_plain(const fs::path& file, std::size_t bytes, bool writes) {
@@ -127,7 +112,7 @@ int main(int argc, char** argv) {
       {{"--mib", &mib}, {"--rounds", &rounds}, {"--folder", &named}, {"--json", &json}});
   const fs::path folder = named;
   fs::create_directories(folder);
-  const rl::ModelConfig config = config_of(mib);
+  const rl::ModelConfig config = bench::model_of_size(static_cast<std::int64_t>(mib));
   const rl::Parameters parameters = rl::Parameters::random(config, 1);
   const std::size_t bytes =
       static_cast<std::size_t>(parameters.arena_size()) * sizeof(float) / kBlockBytes * kBlockBytes;

@@ -27,6 +27,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/support/machine.h"
+#include "bench/support/model_of_size.h"
 #include "bench/support/take.h"
 #include "bench/support/timing.h"
 #include "rl/model/family.h"
@@ -46,22 +47,6 @@ struct Options {
   int repeat = 5;
   bool json = false;
 };
-
-rl::ModelConfig config_of(std::int64_t parameters_mib) {
-  rl::ModelConfig config;
-  config.family = "llama";
-  config.hidden_size = 2048;
-  config.heads = 16;
-  config.kv_heads = 4;
-  config.head_dim = 128;
-  config.intermediate_size = 5632;
-  config.vocab_size = 32000;
-  config.max_position_embeddings = 2048;
-  config.tie_word_embeddings = true;
-  const std::int64_t layer = 2 * 2048 * 2048 + 2 * 512 * 2048 + 3 * 5632 * 2048;
-  config.layers = std::max<std::int64_t>(1, ((parameters_mib << 18) - 32000 * 2048) / layer);
-  return config;
-}
 
 // One stretch of a file and how it is stored.
 struct Piece {
@@ -254,7 +239,7 @@ int main(int argc, char** argv) {
   std::string pattern = (fs::temp_directory_path() / "starling_load_XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) bench::fail("no temporary folder");
   const fs::path folder = pattern;
-  const rl::ModelConfig config = config_of(options.parameters_mib);
+  const rl::ModelConfig config = bench::model_of_size(options.parameters_mib);
   Json rows = Json::array();
   const auto add = [&](Json row) {
     if (!options.json) print(row);

@@ -148,25 +148,18 @@ void own_gradients(const PassContext& pass, const Head& head, const OwnRows& own
 // dx = d_logits weight, of the columns of dx that the weight has.
 void multiply_rows(const PassContext& pass, const at::Tensor& dx, const at::Tensor& d_logits,
                    const at::Tensor& weight) {
+  const at::Tensor dy = d_logits.to(weight.scalar_type());
   std::vector<std::function<void()>> tasks;
   for (const ProductPart& part :
-       product_parts(weight, dx.size(0), dx.size(1), pass.pool.threads(), kLogitRowsLeast)) {
-    tasks.emplace_back([&, part] {
-      const Block& rows = part.rows;
-      const at::Tensor dy = d_logits.narrow(0, rows.first, rows.count).to(weight.scalar_type());
-      multiply_into(
-          dx.narrow(0, rows.first, rows.count).narrow(1, part.columns.first, part.columns.count),
-          dy, weight.narrow(1, part.columns.first, part.columns.count));
-    });
-  }
+       product_parts(weight, dx.size(0), dx.size(1), pass.pool.threads(), kLogitRowsLeast))
+    tasks.emplace_back([&, part] { multiply_part_into(dx, part, dy, weight); });
   run_tasks(pass.pool, tasks, dx.device());
 }
 
 // `weight`: of the columns of x's gradient that dx has.
 void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chunk,
-                    const at::Tensor& weight, at::Tensor logits, const OutputGradients& grads,
-                    const at::Tensor& dx) {
-  const OwnRows own(pass, head, chunk.first, chunk.rows);
+                    const OwnRows& own, const at::Tensor& weight, at::Tensor logits,
+                    const OutputGradients& grads, const at::Tensor& dx) {
   own_gradients(pass, head, own, chunk, logits, grads);
   const at::Tensor chunk_dx = dx.narrow(0, chunk.first, chunk.rows);
   if (head.layer.cut) {
@@ -209,7 +202,7 @@ at::Tensor backward(const PassContext& pass, Head& head, const OutputGradients& 
     const OwnRows own(pass, head, chunk.first, chunk.rows);
     at::Tensor logits =
         chunk.logits.defined() ? std::move(chunk.logits) : logits_of(pass, head, chunk, own);
-    backward_chunk(pass, head, chunk, weight, std::move(logits), grads, dx);
+    backward_chunk(pass, head, chunk, own, weight, std::move(logits), grads, dx);
   }
   return head.layer.cut ? pass.team->all_columns(dx, columns, "gradient of the input") : dx;
 }

@@ -1,6 +1,5 @@
 // What ranks of a team tell one another between the operations of a pass, and embeddings.
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <cstddef>
@@ -16,39 +15,26 @@
 namespace rl::ops {
 namespace {
 
-// Of the ids those whose rows a rank has, and which rank has each one's.
-struct OwnIds {
-  std::vector<std::int32_t> ids;     // from the first of the rank's rows on
-  std::vector<std::int64_t> places;  // among all
-  std::vector<int> owner;            // of each of all
-
-  OwnIds(std::span<const std::int32_t> all, const ColumnCut& cut, int rank) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      int at = 0;
-      while (all[i] >= cut.first(at) + cut.size(at)) ++at;
-      owner.push_back(at);
-      if (at != rank) continue;
-      ids.push_back(all[i] - static_cast<std::int32_t>(cut.first(rank)));
-      places.push_back(static_cast<std::int64_t>(i));
-    }
-  }
-};
-
-// Which ids' gradients are added to a table's.
+// The ids whose gradients a rank adds to a table's; of a part those whose rows it has.
 struct AddedIds {
-  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> ids;     // from the first of the rank's rows on
   std::vector<std::int64_t> places;  // among all; of a part
-  std::vector<int> owner;
+  std::vector<int> owner;            // of each of all; of a part
 
-  AddedIds(const PassContext& pass, std::span<const std::int32_t> all, const TableSpread& spread) {
-    if (!spread.cut) {
+  AddedIds(const PassContext& pass, std::span<const std::int32_t> all, const ColumnCut* cut) {
+    if (cut == nullptr) {
       ids.assign(all.begin(), all.end());
       return;
     }
-    OwnIds own(all, *spread.cut, pass.team->rank());
-    ids = std::move(own.ids);
-    places = std::move(own.places);
-    owner = std::move(own.owner);
+    const int rank = pass.team->rank();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      int at = 0;
+      while (all[i] >= cut->first(at) + cut->size(at)) ++at;
+      owner.push_back(at);
+      if (at != rank) continue;
+      ids.push_back(all[i] - static_cast<std::int32_t>(cut->first(rank)));
+      places.push_back(static_cast<std::int64_t>(i));
+    }
   }
 };
 
@@ -67,11 +53,26 @@ at::Tensor looked_up(const PassContext& pass, const Weight& table,
                              "embeddings");
 }
 
+// What `there` makes of x, on the way back undone by `back`.
+template <class There, class Back>
+at::Tensor moved(const char* name, const at::Tensor& x, const There& there, Back back) {
+  at::Tensor y;
+  {
+    c10::AutoGradMode off(false);
+    y = there(x.detach());  // may be a view of it
+  }
+  if (!autograd::needed({x})) return y;
+  autograd::connect(name, y, {x}, [back = std::move(back)](const auto& grads) {
+    return std::vector<at::Tensor>{back(grads[0])};
+  });
+  return y;
+}
+
 }  // namespace
 
 at::Tensor embedding(const PassContext& pass, const Weight& table,
                      std::span<const std::int32_t> ids, bool track, const TableSpread& spread) {
-  AddedIds added(pass, ids, spread);
+  AddedIds added(pass, ids, spread.cut.get());
   at::Tensor y = looked_up(pass, table, ids, added, spread);
   if (!c10::GradMode::is_enabled() || !(track || table.trained())) return y;
   const at::Tensor anchor = autograd::anchor();
@@ -92,30 +93,20 @@ at::Tensor embedding(const PassContext& pass, const Weight& table,
 }
 
 at::Tensor all_columns(const PassContext& pass, const at::Tensor& own, const ColumnCut& cut) {
-  at::Tensor y;
-  {
-    c10::AutoGradMode off(false);
-    y = pass.team->all_columns(own, cut, "outputs");
-  }
-  if (!autograd::needed({own})) return y;
-  autograd::connect("all columns backward", y, {own}, [pass, cut](const auto& grads) {
-    return std::vector<at::Tensor>{pass.team->own_columns(grads[0], cut)};
-  });
-  return y;
+  const PassTeam* team = pass.team;
+  return moved(
+      "all columns backward", own,
+      [&](const at::Tensor& x) { return team->all_columns(x, cut, "outputs"); },
+      [team, cut](const at::Tensor& dy) { return team->own_columns(dy, cut); });
 }
 
 at::Tensor own_columns(const PassContext& pass, const at::Tensor& all, const ColumnCut& cut) {
-  at::Tensor y;
-  {
-    c10::AutoGradMode off(false);
-    y = pass.team->own_columns(all.detach(), cut);  // a view, of one row
-  }
-  if (!autograd::needed({all})) return y;
-  autograd::connect("own columns backward", y, {all}, [pass, cut](const auto& grads) {
-    return std::vector<at::Tensor>{
-        pass.team->all_columns(grads[0], cut, "gradients of own columns")};
-  });
-  return y;
+  const PassTeam* team = pass.team;
+  return moved(
+      "own columns backward", all, [&](const at::Tensor& x) { return team->own_columns(x, cut); },
+      [team, cut](const at::Tensor& dy) {
+        return team->all_columns(dy, cut, "gradients of own columns");
+      });
 }
 
 ColumnCut blocks_of_ranks(std::int64_t rows, int ranks) {
@@ -137,65 +128,51 @@ std::shared_ptr<const ColumnCut> rows_of_ranks(std::int64_t rows, int ranks) {
 }
 
 at::Tensor all_rows(const PassContext& pass, const at::Tensor& own, const ColumnCut& rows) {
-  at::Tensor y;
-  {
-    c10::AutoGradMode off(false);
-    y = pass.team->all_rows(own, rows, "rows");
-  }
-  if (!autograd::needed({own})) return y;
-  autograd::connect("all rows backward", y, {own}, [pass, rows](const auto& grads) {
-    return std::vector<at::Tensor>{pass.team->own_rows(grads[0], rows).contiguous()};
-  });
-  return y;
+  const PassTeam* team = pass.team;
+  return moved(
+      "all rows backward", own,
+      [&](const at::Tensor& x) { return team->all_rows(x, rows, "rows"); },
+      [team, rows](const at::Tensor& dy) { return team->own_rows(dy, rows).contiguous(); });
 }
 
 at::Tensor columns_of_rows(const PassContext& pass, const at::Tensor& own_rows,
                            const ColumnCut& rows, const ColumnCut& columns) {
-  at::Tensor y;
-  {
-    c10::AutoGradMode off(false);
-    y = pass.team->columns_of_rows(own_rows, rows, columns, "heads of all rows");
-  }
-  if (!autograd::needed({own_rows})) return y;
-  autograd::connect(
-      "columns of rows backward", y, {own_rows}, [pass, rows, columns](const auto& grads) {
-        return std::vector<at::Tensor>{
-            pass.team->rows_of_columns(grads[0], columns, rows, "gradients of heads")};
+  const PassTeam* team = pass.team;
+  return moved(
+      "columns of rows backward", own_rows,
+      [&](const at::Tensor& x) {
+        return team->columns_of_rows(x, rows, columns, "heads of all rows");
+      },
+      [team, rows, columns](const at::Tensor& dy) {
+        return team->rows_of_columns(dy, columns, rows, "gradients of heads");
       });
-  return y;
 }
 
 at::Tensor rows_of_columns(const PassContext& pass, const at::Tensor& own_columns,
                            const ColumnCut& columns, const ColumnCut& rows) {
-  at::Tensor y;
-  {
-    c10::AutoGradMode off(false);
-    y = pass.team->rows_of_columns(own_columns, columns, rows, "rows of all heads");
-  }
-  if (!autograd::needed({own_columns})) return y;
-  autograd::connect("rows of columns backward", y, {own_columns},
-                    [pass, rows, columns](const auto& grads) {
-                      return std::vector<at::Tensor>{
-                          pass.team->columns_of_rows(grads[0], rows, columns, "gradients of rows")};
-                    });
-  return y;
+  const PassTeam* team = pass.team;
+  return moved(
+      "rows of columns backward", own_columns,
+      [&](const at::Tensor& x) {
+        return team->rows_of_columns(x, columns, rows, "rows of all heads");
+      },
+      [team, rows, columns](const at::Tensor& dy) {
+        return team->columns_of_rows(dy, rows, columns, "gradients of rows");
+      });
 }
 
 at::Tensor exchanged_rows(const PassContext& pass, const at::Tensor& rows,
                           const std::vector<std::int64_t>& sent,
                           const std::vector<std::int64_t>& received) {
-  at::Tensor y;
-  {
-    c10::AutoGradMode off(false);
-    y = pass.team->exchanged_rows(rows, sent, received, "rows of experts");
-  }
-  if (!autograd::needed({rows})) return y;
-  autograd::connect(
-      "exchanged rows backward", y, {rows}, [pass, sent, received](const auto& grads) {
-        return std::vector<at::Tensor>{
-            pass.team->exchanged_rows(grads[0], received, sent, "gradients of experts' rows")};
+  const PassTeam* team = pass.team;
+  return moved(
+      "exchanged rows backward", rows,
+      [&](const at::Tensor& x) {
+        return team->exchanged_rows(x, sent, received, "rows of experts");
+      },
+      [team, sent, received](const at::Tensor& dy) {
+        return team->exchanged_rows(dy, received, sent, "gradients of experts' rows");
       });
-  return y;
 }
 
 }  // namespace rl::ops

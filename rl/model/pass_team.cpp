@@ -1,6 +1,8 @@
 #include "rl/model/pass_team.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -139,27 +141,13 @@ at::Tensor PassTeam::all_rows(const at::Tensor& own, std::span<const int> owner,
                               std::string_view what) const {
   std::vector<std::int64_t> rows_of(static_cast<std::size_t>(size()), 0);
   for (const int rank : owner) ++rows_of[static_cast<std::size_t>(rank)];
-  CHECK(own.size(0) == rows_of[static_cast<std::size_t>(rank())]);
-  const at::Tensor mine = own.contiguous();
-  std::vector<at::Tensor> parts;
-  std::vector<Outgoing> sent;
-  std::vector<Incoming> received;
-  for (int peer = 0; peer < size(); ++peer) {
-    const std::int64_t rows = rows_of[static_cast<std::size_t>(peer)];
-    parts.push_back(peer == rank() ? mine : at::empty({rows, own.size(1)}, own.options()));
-    if (peer == rank()) continue;
-    if (mine.numel() > 0) sent.push_back({peer, bytes_in(mine)});
-    if (rows > 0) received.push_back({peer, room_of(parts.back())});
-  }
-  throw_unless_ok(communicator_.all_to_all(sent, received, what));
-  const at::Tensor all =
-      at::empty({static_cast<std::int64_t>(owner.size()), own.size(1)}, own.options());
-  std::vector<std::int64_t> next(static_cast<std::size_t>(size()), 0);
-  for (std::size_t i = 0; i < owner.size(); ++i) {
-    const auto from = static_cast<std::size_t>(owner[i]);
-    all[static_cast<std::int64_t>(i)].copy_(parts[from][next[from]++]);
-  }
-  return all;
+  const ColumnCut rows = ColumnCut::of_sizes(rows_of);
+  CHECK(own.size(0) == rows.size(rank()));
+  std::vector<std::int64_t> next;
+  for (int peer = 0; peer < size(); ++peer) next.push_back(rows.first(peer));
+  std::vector<std::int64_t> place;
+  for (const int rank : owner) place.push_back(next[static_cast<std::size_t>(rank)]++);
+  return all_rows(own, rows, what).index_select(0, at::tensor(place, at::kLong));
 }
 
 std::vector<ColumnCut> PassTeam::row_cuts(std::span<const std::int64_t> own,

@@ -20,6 +20,7 @@
 #include "rl/optim/learner.h"
 #include "rl/worker/shared_pass.h"
 #include "tests/rl/model/fixtures.h"
+#include "tests/rl/model/large_config.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rl {
@@ -31,7 +32,7 @@ constexpr int kSteps = 3;
 constexpr int kPasses = 2;  // of a leaf
 
 struct Training {
-  fs::path model = {};     // empty: large_config()
+  fs::path model = {};     // empty: testing::large_config()
   std::uint64_t seed = 0;  // of the data
   int leaves = 1;
   bool adapter = false;
@@ -94,24 +95,10 @@ PackedBatch pass_of(const Training& run, int step, int leaf, int pass, const Mod
   return part;
 }
 
-// Of which every unit has chunks for eight ranks.
-ModelConfig large_config() {
-  ModelConfig config;
-  config.family = "llama";
-  config.hidden_size = 256;
-  config.layers = 2;
-  config.heads = 4;
-  config.kv_heads = 2;
-  config.head_dim = 64;
-  config.intermediate_size = 512;
-  config.vocab_size = 2048;
-  config.max_position_embeddings = 64;
-  return config;
-}
-
 std::unique_ptr<Transformer> load(const Training& run) {
   if (run.model.empty())
-    return std::make_unique<Transformer>(large_config(), Parameters::random(large_config(), 1),
+    return std::make_unique<Transformer>(testing::large_config(),
+                                         Parameters::random(testing::large_config(), 1),
                                          TransformerOptions{.threads = 1});
   auto config = ModelConfig::load(run.model);
   EXPECT_TRUE(config.ok()) << config.status().to_string();

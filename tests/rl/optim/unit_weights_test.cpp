@@ -15,27 +15,13 @@
 #include "rl/model/tensor_span.h"
 #include "rl/optim/optimizer.h"
 #include "rl/optim/unit_shards.h"
+#include "tests/rl/model/large_config.h"
 
 namespace rl {
 namespace {
 
 constexpr int kRanksInGroups = 6;
 constexpr int kGroupRanks = 2;
-
-// Every unit has a chunk for each rank.
-ModelConfig model_in_groups() {
-  ModelConfig config;
-  config.family = "llama";
-  config.hidden_size = 256;
-  config.layers = 2;
-  config.heads = 4;
-  config.kv_heads = 2;
-  config.head_dim = 64;
-  config.intermediate_size = 512;
-  config.vocab_size = 2048;
-  config.max_position_embeddings = 64;
-  return config;
-}
 
 // Counts what goes to each rank.
 class CountingLinks final : public Links {
@@ -76,15 +62,15 @@ struct RankOfGroup {
 
 // Ranks are threads, each with a model of the same weights that lets go of them.
 void on_each_rank(const std::function<void(RankOfGroup)>& body) {
-  const std::vector<ParameterSpec> specs = parameter_layout(model_in_groups());
-  const std::vector<ArenaUnit> units = arena_units(model_in_groups(), specs);
+  const std::vector<ParameterSpec> specs = parameter_layout(testing::large_config());
+  const std::vector<ArenaUnit> units = arena_units(testing::large_config(), specs);
   const std::vector<RangeSet> homes =
       homes_of(units, arena_elements(specs), kRanksInGroups, kGroupRanks);
   auto links = make_thread_links(kRanksInGroups);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanksInGroups; ++rank) {
     threads.emplace_back([&, rank] {
-      Transformer model(model_in_groups(), Parameters::random(model_in_groups(), 1),
+      Transformer model(testing::large_config(), Parameters::random(testing::large_config(), 1),
                         {.threads = 1});
       std::vector<std::size_t> sent(kRanksInGroups, 0);
       Communicator communicator(
@@ -100,7 +86,7 @@ void on_each_rank(const std::function<void(RankOfGroup)>& body) {
 
 TEST(UnitWeights, ARankKeepsItsPartOfItsGroupAndGathersWithinIt) {
   on_each_rank([](const RankOfGroup& mine) {
-    const Parameters whole = Parameters::random(model_in_groups(), 1);
+    const Parameters whole = Parameters::random(testing::large_config(), 1);
     EXPECT_EQ(std::ssize(mine.weights.kept_values()), mine.kept());
     EXPECT_LE(mine.kept(), whole.arena_size() / kGroupRanks + 4 * kNormChunk) << "four units";
     EXPECT_EQ(mine.weights.needed().elements(), mine.kept());
@@ -116,7 +102,7 @@ TEST(UnitWeights, ARankKeepsItsPartOfItsGroupAndGathersWithinIt) {
 
 TEST(UnitWeights, AStepGoesToThosePlacesOfOtherGroupsThatKeepIt) {
   on_each_rank([](const RankOfGroup& mine) {
-    at::Tensor expected = Parameters::random(model_in_groups(), 1).arena();
+    at::Tensor expected = Parameters::random(testing::large_config(), 1).arena();
     for (std::size_t rank = 0; rank < mine.homes.size(); ++rank) {
       for (const ArenaRange& range : mine.homes[rank].ranges())
         for (float& value : part_of(elements_of(expected), range))
@@ -141,16 +127,16 @@ TEST(UnitWeights, AStepGoesToThosePlacesOfOtherGroupsThatKeepIt) {
 
 // As where the arena was copied first, and let go of then.
 TEST(UnitWeights, ThoseThatBeginScatteredKeepTheSame) {
-  const std::vector<ParameterSpec> specs = parameter_layout(model_in_groups());
-  const std::vector<ArenaUnit> units = arena_units(model_in_groups(), specs);
+  const std::vector<ParameterSpec> specs = parameter_layout(testing::large_config());
+  const std::vector<ArenaUnit> units = arena_units(testing::large_config(), specs);
   const std::vector<RangeSet> homes = homes_of(units, arena_elements(specs), 2, 2);
   auto links = make_thread_links(2);
   std::vector<std::thread> threads;
   for (auto& link : links) {
     threads.emplace_back([&, link = std::move(link)]() mutable {
       Communicator communicator(std::move(link));
-      const Parameters whole = Parameters::random(model_in_groups(), 1);
-      Transformer model(model_in_groups(), Parameters::random(model_in_groups(), 1),
+      const Parameters whole = Parameters::random(testing::large_config(), 1);
+      Transformer model(testing::large_config(), Parameters::random(testing::large_config(), 1),
                         {.threads = 1});
       UnitWeights weights(communicator, model, units, homes, {.begins_scattered = true});
       EXPECT_TRUE(weights.is_scattered());
@@ -165,10 +151,11 @@ TEST(UnitWeights, ThoseThatBeginScatteredKeepTheSame) {
 
 // A cleared vector keeps its memory, and an empty one has none.
 TEST(UnitWeights, WhereAllStaysTheCopyOfAStepGivesItsMemoryBack) {
-  const std::vector<ParameterSpec> specs = parameter_layout(model_in_groups());
-  const std::vector<ArenaUnit> units = arena_units(model_in_groups(), specs);
+  const std::vector<ParameterSpec> specs = parameter_layout(testing::large_config());
+  const std::vector<ArenaUnit> units = arena_units(testing::large_config(), specs);
   const std::vector<RangeSet> homes = homes_of(units, arena_elements(specs), 1, 1);
-  Transformer model(model_in_groups(), Parameters::random(model_in_groups(), 1), {.threads = 1});
+  Transformer model(testing::large_config(), Parameters::random(testing::large_config(), 1),
+                    {.threads = 1});
   Communicator communicator(std::move(make_thread_links(1).front()));
   UnitWeights weights(communicator, model, units, homes, {.stays = true});
   EXPECT_NE(weights.home().data(), nullptr);

@@ -21,6 +21,7 @@
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/toy_model.h"
 #include "tests/rl/model/fixtures.h"
+#include "tests/rl/model/large_config.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rl {
@@ -138,28 +139,13 @@ TEST(FrozenModel, HasTheBitsOfWholeWeightsInEveryFamily) {
   }
 }
 
-// Every unit has a part for each of four ranks, on pages of its own.
-ModelConfig large_config() {
-  ModelConfig config;
-  config.family = "llama";
-  config.hidden_size = 256;
-  config.layers = 4;
-  config.heads = 4;
-  config.kv_heads = 2;
-  config.head_dim = 64;
-  config.intermediate_size = 512;
-  config.vocab_size = 2048;
-  config.max_position_embeddings = 64;
-  return config;
-}
-
 TEST(FrozenModel, ARankHasTwoUnitsAtATime) {
+  const ModelConfig large = testing::large_config(/*layers=*/4);
   on_ranks(4, [&](Communicator& ranks) {
     const FrozenRanks all{.all = &ranks};
-    FrozenModel model(
-        std::make_unique<Transformer>(large_config(), Parameters::random(large_config(), 1),
-                                      TransformerOptions{.threads = 1}),
-        all);
+    FrozenModel model(std::make_unique<Transformer>(large, Parameters::random(large, 1),
+                                                    TransformerOptions{.threads = 1}),
+                      all);
     ASSERT_TRUE(logprobs_of(model, rows_of(ranks.rank(), model.config())).ok());
     const std::int64_t most = model.most_weights_there();
     EXPECT_LE(most, two_units(model.config()));
