@@ -1,5 +1,7 @@
 #include "runtime/control/node_client.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
@@ -145,8 +147,13 @@ namespace {
 
 Result<std::shared_ptr<Channel>> open_channel(EventLoop& loop, const ClusterAddress& address,
                                               const Credentials& credentials, Deadline deadline) {
-  auto endpoint = address.unix_path.empty() ? Endpoint::parse(address.address)
-                                            : Endpoint::unix_socket(address.unix_path);
+  // A cleaner may have removed the socket, which a living node cannot put back. Its port is left to
+  // commands; programs need its shared memory too, which goes over the socket alone.
+  const bool by_port =
+      address.unix_path.empty() || (credentials.role == Role::kTool &&
+                                    ::access(address.unix_path.c_str(), F_OK) != 0);
+  auto endpoint =
+      by_port ? Endpoint::parse(address.address) : Endpoint::unix_socket(address.unix_path);
   if (!endpoint.ok()) return endpoint.status();
   ConnectOptions options;
   options.deadline = deadline;

@@ -153,6 +153,16 @@ TEST_F(Cluster, AHeadRestartsAfterACleanerTookTheFilesAway) {
   EXPECT_EQ(starling({"status"}).code, 0);
 }
 
+TEST_F(Cluster, ANodeWhoseSocketWasRemovedIsLookedAtAndStoppedByItsPort) {
+  const SessionInfo session = session_of(start_head());
+  ASSERT_TRUE(std::filesystem::remove(session.dir / "node.sock"));
+  const CommandResult looked = starling({"status"});
+  EXPECT_EQ(looked.code, 0) << looked.err;
+  const CommandResult stopped = starling({"stop"});
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_EQ(stopped.err.find("killing"), std::string::npos) << stopped.err;
+}
+
 TEST_F(Cluster, AStartDoesNotTouchTheFolderThatItIsGiven) {
   const std::filesystem::path scratch = folder_.path() / "scratch";
   std::filesystem::create_directories(scratch / "alice" / "project");
