@@ -150,8 +150,8 @@ Result<std::shared_ptr<Channel>> open_channel(EventLoop& loop, const ClusterAddr
   // A cleaner may have removed the socket, which a living node cannot put back. Its port is left to
   // commands; programs need its shared memory too, which goes over the socket alone.
   const bool by_port =
-      address.unix_path.empty() || (credentials.role == Role::kTool &&
-                                    ::access(address.unix_path.c_str(), F_OK) != 0);
+      address.unix_path.empty() ||
+      (credentials.role == Role::kTool && ::access(address.unix_path.c_str(), F_OK) != 0);
   auto endpoint =
       by_port ? Endpoint::parse(address.address) : Endpoint::unix_socket(address.unix_path);
   if (!endpoint.ok()) return endpoint.status();
