@@ -5,6 +5,7 @@
 
 #include "rl/config/config_builder.h"
 #include "rl/config/judge.h"
+#include "rl/config/key_path.h"
 #include "rl/config/keys.h"
 #include "rl/config/references.h"
 #include "rl/config/yaml.h"
@@ -97,20 +98,7 @@ Config Config::with_tree(ordered_json tree) const {
   return changed;
 }
 
-const ordered_json* Config::find(std::string_view key) const {
-  const ordered_json* at = &tree_;
-  std::size_t start = 0;
-  while (true) {
-    const std::size_t dot = key.find('.', start);
-    const std::string_view part = key.substr(start, dot - start);
-    if (!at->is_object()) return nullptr;
-    const auto member = at->find(std::string(part));
-    if (member == at->end()) return nullptr;
-    at = &*member;
-    if (dot == std::string_view::npos) return at;
-    start = dot + 1;
-  }
-}
+const ordered_json* Config::find(std::string_view key) const { return find_place(tree_, key); }
 
 bool Config::is_set(std::string_view key) const {
   const std::string name = keys_->canonical(key);

@@ -1,6 +1,7 @@
 #include "rl/config/config_builder.h"
 
 #include <algorithm>
+#include <map>
 
 #include "rl/config/adapter_rates.h"
 #include "rl/config/idle_keys.h"
@@ -102,7 +103,7 @@ ordered_json unquoted_list(const ordered_json& value) {
 
 }  // namespace
 
-ConfigBuilder::ConfigBuilder(const KeyTable& keys) : keys_(keys) {
+ConfigBuilder::ConfigBuilder(const KeyTable& keys) : keys_(keys), names_(keys) {
   config_.keys_ = &keys;
   config_.tree_ = keys.defaults();
 }
@@ -137,7 +138,6 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
     const bool is_argument = row != nullptr && row->is_above(key);  // None is a value as any other
     if (value.is_null() && !is_argument)
       return Status();  // an older name that is switched off says nothing about the current one
-    written_[key] = written_key;
     const std::string note = written_key + " means " + key;
     if (std::find(config_.notes_.begin(), config_.notes_.end(), note) == config_.notes_.end())
       config_.notes_.push_back(note);
@@ -156,6 +156,8 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   if (keeps_section && (value.is_null() || value.is_object()))
     return Status();  // nothing to merge in
   if (keeps_section) return invalid_argument("'" + key + "' is a section: set a key below it");
+  const Result<bool> replaces = names_.replaces(key, written_key, value);
+  if (!replaces.ok() || !*replaces) return replaces.status();
   ordered_json* place = make_place(config_.tree_, key);
   if (place == nullptr)
     return invalid_argument("'" + key + "': a part of this path is a value, not a section");
@@ -178,12 +180,14 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
 Status ConfigBuilder::add_file(const std::filesystem::path& file) {
   Result<std::vector<YamlEntry>> entries = read_yaml_file(file);
   if (!entries.ok()) return entries.status();
+  names_.begin(KeyNames::Source::kFile);
   for (const YamlEntry& entry : *entries) {
     const std::string origin = file.string() + ":" + std::to_string(entry.line);
     if (is_of_hydra(entry.key)) continue;
     const Status status = set(entry.key, entry.value, origin, false);
     if (!status.ok()) complaints_.push_back({entry.key, origin, status.with_context(origin)});
   }
+  names_.begin(KeyNames::Source::kCommandLine);
   return Status();
 }
 
@@ -232,6 +236,7 @@ Status ConfigBuilder::remove(const Override& change) {
                             show_value(change.value) + ": not deleted");
   }
   CHECK(erase_place(config_.tree_, key));
+  names_.forget(key);
   const std::string below = key + ".";
   std::erase_if(config_.origins_, [&](const auto& origin) {
     return origin.first == key || origin.first.starts_with(below);
@@ -308,6 +313,7 @@ void ConfigBuilder::note_choices(const std::string& estimator) {
     }
   }
   if (!estimator.empty()) config_.notes_.push_back(estimator);
+  config_.notes_.insert(config_.notes_.end(), names_.notes().begin(), names_.notes().end());
   config_.notes_.insert(config_.notes_.end(), rate_notes_.begin(), rate_notes_.end());
   for (const KeyCheck& group : group_choices_)
     config_.notes_.push_back("without effect: " + group.key + "=" + show_value(group.value) + " (" +
@@ -370,15 +376,12 @@ ConfigCheck ConfigBuilder::check() {
   if (const Status resolved = resolve(); !resolved.ok())
     check.keys.push_back(
         {"${...}", "${...}", ordered_json(), "", Judgement::Verdict::kInvalid, resolved.message()});
+  check.notes.insert(check.notes.end(), names_.notes().begin(), names_.notes().end());
   check.notes.insert(check.notes.end(), rate_notes_.begin(), rate_notes_.end());
   for (Judged& judged : judge_keys()) {
-    const auto written = written_.find(judged.key);
-    KeyCheck key{written == written_.end() ? judged.key : written->second,
-                 judged.key,
-                 *config_.find(judged.key),
-                 config_.origins_[judged.key],
-                 judged.judgement.verdict,
-                 std::move(judged.judgement.message)};
+    KeyCheck key{names_.name_of(judged.key), judged.key,
+                 *config_.find(judged.key),  config_.origins_[judged.key],
+                 judged.judgement.verdict,   std::move(judged.judgement.message)};
     // What a script takes from the variables of its cluster is not there where its command line is
     // only looked at. A run refuses it.
     const bool left_open = key.verdict == Judgement::Verdict::kInvalid &&

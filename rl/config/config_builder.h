@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "rl/config/check.h"
 #include "rl/config/config.h"
 #include "rl/config/judge.h"
+#include "rl/config/key_names.h"
 #include "rl/config/override.h"
 
 namespace rl {
@@ -66,7 +66,7 @@ class ConfigBuilder {
   std::vector<std::string> rate_notes_;
   std::vector<Complaint> complaints_;
   std::vector<KeyCheck> group_choices_;
-  std::map<std::string, std::string> written_;  // key -> the older name that it was set by
+  KeyNames names_;
 };
 
 }  // namespace rl

@@ -325,6 +325,63 @@ TEST(Config, OlderNamesMeanTheCurrentOnes) {
   EXPECT_EQ(*config->get_string("actor_rollout_ref.actor.optim.lr_scheduler_type"), "constant");
 }
 
+constexpr const char* kOlderRows =
+    "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size";
+constexpr const char* kRows = "actor_rollout_ref.actor.ulysses_sequence_parallel_size";
+
+// verl writes a configuration with both names, of which a script sets one.
+TEST(Config, OfTwoNamesInAFileTheValueThatIsNotTheDefaultCounts) {
+  const auto rows = [](int older, int current, bool older_first) {
+    const std::string first = std::string(kOlderRows) + ": " + std::to_string(older) + "\n";
+    const std::string second = std::string(kRows) + ": " + std::to_string(current) + "\n";
+    const YamlFile file(older_first ? first + second : second + first);
+    const auto config = Config::load({file.path(), {}});
+    return config.ok() ? config->get_int(kRows) : config.status();
+  };
+  for (const bool older_first : {true, false}) {
+    EXPECT_EQ(rows(2, 1, older_first).value_or(0), 2) << older_first;
+    EXPECT_EQ(rows(1, 2, older_first).value_or(0), 2) << older_first;
+    EXPECT_EQ(rows(2, 2, older_first).value_or(0), 2) << older_first;
+    const auto both = rows(2, 4, older_first);
+    EXPECT_EQ(both.status().code(), ErrorCode::kInvalidArgument);
+    for (const char* name : {kOlderRows, kRows})
+      EXPECT_NE(both.status().message().find(std::string(name) + "="), std::string::npos)
+          << both.status().message();
+  }
+}
+
+TEST(Config, ACommandLineGoesBeforeAFileByEachOfAKeysNames) {
+  for (const char* in_file : {kOlderRows, kRows}) {
+    const YamlFile file(std::string(in_file) + ": 2\n");
+    for (const char* name : {kOlderRows, kRows}) {
+      for (const int rows : {1, 4}) {
+        const auto config =
+            Config::load({file.path(), {std::string(name) + "=" + std::to_string(rows)}});
+        ASSERT_TRUE(config.ok()) << config.status().to_string();
+        EXPECT_EQ(*config->get_int(kRows), rows) << in_file << ", then " << name;
+      }
+    }
+  }
+}
+
+TEST(Config, OnACommandLineTheLaterNameCountsAndThatIsNoted) {
+  const auto config = load({"trainer.max_steps=10", "trainer.total_training_steps=4"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(*config->get_int("trainer.total_training_steps"), 4);
+  EXPECT_TRUE(has_note(*config, "trainer.total_training_steps=4 replaces trainer.max_steps=10"));
+  EXPECT_FALSE(has_note(*load({"trainer.max_steps=10", "trainer.max_steps=4"}), "replaces"));
+}
+
+TEST(Config, ASectionsOlderNameIsComparedKeyByKeyAndAReferenceIsNot) {
+  const YamlFile file(
+      "critic:\n  optim:\n    clip_grad: ${critic.grad_clip}\n  grad_clip: 0.5\n"
+      "  fsdp: {zero_level: auto}\n  model:\n    fsdp_config: {zero_level: 2}\n");
+  const auto config = Config::load({file.path(), {}});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(*config->get_float("critic.grad_clip"), 0.5);
+  EXPECT_EQ(*config->get_int("critic.fsdp.zero_level"), 2);
+}
+
 TEST(Config, SaysWhatHasNoEffectOnce) {
   const auto config = load({"actor_rollout_ref.actor.fsdp_config.entropy_checkpointing=True",
                             "actor_rollout_ref.actor.entropy_from_logits_with_chunking=True",
