@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "rl/checkpoint/checkpoint.h"
+#include "rl/config/key_table.h"
 #include "rl/config/override.h"
 #include "rl/config/yaml.h"
 #include "rl/run/stage_trainer.h"
@@ -45,6 +46,18 @@ PipelineStage* find_stage(PipelineFile& pipeline, std::string_view name) {
   return found == pipeline.stages.end() ? nullptr : &*found;
 }
 
+// Takes those out of `keys` that `over`, which goes before them, sets by another name.
+void drop_other_names(const PipelineStage& stage, std::vector<PipelineKey>& keys,
+                      const PipelineKey& over) {
+  const KeyTable* table = find_key_table(stage.command);
+  if (table == nullptr) return;
+  const std::string key = table->canonical(over.key);
+  if (over.value.is_null() && key != over.key) return;  // an older name that is switched off
+  std::erase_if(keys, [&](const PipelineKey& one) {
+    return one.key != over.key && table->canonical(one.key) == key;
+  });
+}
+
 // Puts the keys of a config file before those that are there; its folder is not the stage's.
 Status add_config_file(PipelineStage& stage, const fs::path& file, const std::string& origin) {
   const Result<std::vector<YamlEntry>> entries = read_yaml_file(file);
@@ -54,6 +67,7 @@ Status add_config_file(PipelineStage& stage, const fs::path& file, const std::st
     if (entry.key != kFolderKey)
       keys.push_back({entry.key, entry.value, file.string() + ":" + std::to_string(entry.line)});
   }
+  for (const PipelineKey& own : stage.keys) drop_other_names(stage, keys, own);
   stage.keys.insert(stage.keys.begin(), keys.begin(), keys.end());
   return {};
 }
@@ -107,7 +121,9 @@ Status add_override(PipelineFile& pipeline, const std::string& text) {
       names += (names.empty() ? "" : ", ") + known.name;
     return wrong(origin, "write STAGE.key=value; the stages are " + names);
   }
-  stage->keys.push_back({parsed->key.substr(dot + 1), parsed->value, origin});
+  const PipelineKey over{parsed->key.substr(dot + 1), parsed->value, origin};
+  drop_other_names(*stage, stage->keys, over);
+  stage->keys.push_back(over);
   return {};
 }
 

@@ -57,6 +57,24 @@ TEST_F(PipelineFileTest, AStageHasTheKeysOfItsConfigFileAndBeforeThemItsOwn) {
   EXPECT_EQ(pipeline->stages[1].folder, (folder_.path() / "own/").lexically_normal());
 }
 
+TEST_F(PipelineFileTest, WhatGoesBeforeAKeyDoesSoByItsOtherNamesToo) {
+  write("base.yaml", "trainer.max_steps: 5\nnum_train_epochs: 3\nmodel.lora.rank: 8\n");
+  const std::string text =
+      "stages:\n  warm:\n    command: sft\n    config: base.yaml\n"
+      "    trainer.total_training_steps: 7\n    data.chat_template: a\n";
+  const auto pipeline =
+      load(text, {"warm.trainer.total_epochs=2", "warm.model.custom_chat_template=b"});
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status().message();
+  const auto config = stage_config(*pipeline, pipeline->stages[0], /*placeholders=*/false);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  for (const char* older : {"trainer.max_steps", "num_train_epochs", "data.chat_template"})
+    EXPECT_FALSE(config->contains(older)) << older;
+  EXPECT_EQ((*config)["trainer.total_training_steps"], 7);
+  EXPECT_EQ((*config)["trainer.total_epochs"], 2);
+  EXPECT_EQ((*config)["model.custom_chat_template"], "b");
+  EXPECT_EQ((*config)["model.lora.rank"], 8);
+}
+
 TEST_F(PipelineFileTest, AnOverrideGoesBeforeTheFile) {
   const auto pipeline = load("folder: /runs\nstages: {sft: {optim.lr: 1}}\n",
                              {"sft.optim.lr=2", "folder=" + folder_.file("other")});
