@@ -29,18 +29,17 @@ bool is_number(const Config& config, const std::string& key) {
   return value != nullptr && value->is_number();
 }
 
-// The first that counts and has a number, else the other.
-std::string key_in_use(const Config& config, const std::string& role, const std::string& megatron,
-                       const std::string& other) {
-  return is_megatron(config, role) && is_number(config, megatron) ? megatron : other;
-}
-
+// A role's own number, where it has one.
 std::string tensor_key_in_use(const Config& config, const std::string& role) {
-  return key_in_use(config, role, tensor_ranks_key(role), kTensorRanksKey);
+  const std::string own = tensor_ranks_key(role);
+  return is_megatron(config, role) && is_number(config, own) ? own : kTensorRanksKey;
 }
 
+// Both names say the same: the one above 1.
 std::string sequence_key_in_use(const Config& config, const std::string& role) {
-  return key_in_use(config, role, context_ranks_key(role), sequence_ranks_key(role));
+  const std::string context = context_ranks_key(role);
+  const bool counts = is_megatron(config, role) && is_number(config, context);
+  return counts && *config.find(context) != 1 ? context : sequence_ranks_key(role);
 }
 
 Result<std::int64_t> number_of(const Config& config, const std::string& key) {
@@ -48,6 +47,16 @@ Result<std::int64_t> number_of(const Config& config, const std::string& key) {
   const Result<std::int64_t> ranks = config.get_int(key);
   if (ranks.ok() && *ranks < 1) return config.out_of_range(key, "at least 1");
   return ranks;
+}
+
+Result<std::int64_t> sequence_ranks(const Config& config, const std::string& role) {
+  const std::string key = sequence_key_in_use(config, role), other = sequence_ranks_key(role);
+  const Result<std::int64_t> ranks = number_of(config, key);
+  if (!ranks.ok() || key == other) return ranks;
+  const Result<std::int64_t> own = number_of(config, other);
+  if (!own.ok() || *own == 1 || *own == *ranks) return own.ok() ? ranks : own;
+  return config.out_of_range(
+      key, "1 or as many as " + other + "=" + std::to_string(*own) + ", which means the same");
 }
 
 // An expert's adapter would be learned from where the expert is, and not where the rows are.
@@ -99,7 +108,7 @@ std::string expert_ranks_key(const std::string& role) {
 Result<PassSharing> pass_sharing_from_config(const Config& config, const std::string& role) {
   const Result<std::int64_t> tensor = number_of(config, tensor_key_in_use(config, role));
   if (!tensor.ok()) return tensor.status();
-  const Result<std::int64_t> sequence = number_of(config, sequence_key_in_use(config, role));
+  const Result<std::int64_t> sequence = sequence_ranks(config, role);
   if (!sequence.ok()) return sequence.status();
   Result<std::int64_t> experts = 1;
   if (is_megatron(config, role)) experts = number_of(config, expert_ranks_key(role));

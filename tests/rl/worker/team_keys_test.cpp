@@ -61,8 +61,8 @@ TEST(TeamKeys, RowsAreSharedByTheSequencesKeys) {
   EXPECT_EQ(
       sharing({"actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=3"})->ranks, 3);
   EXPECT_EQ(sharing({own, context})->ranks, 2);
-  EXPECT_EQ(sharing({own, context, megatron})->ranks, 4);
-  EXPECT_EQ(sharing({own, context, megatron})->cut, PassCut::kRows);
+  EXPECT_EQ(sharing({context, megatron})->ranks, 4);
+  EXPECT_EQ(sharing({context, megatron})->cut, PassCut::kRows);
   const auto both = sharing({own, "parallel_config.tensor_parallel_size=2"});
   EXPECT_EQ(both.status().message(),
             "actor_rollout_ref.actor.ulysses_sequence_parallel_size: must be 1 with "
@@ -71,6 +71,35 @@ TEST(TeamKeys, RowsAreSharedByTheSequencesKeys) {
   EXPECT_EQ(teams_text(*config, kActorRole, 4),
             "actor_rollout_ref.actor: 2 teams of 2 workers that share the rows of each pass");
   EXPECT_EQ(teams_text(*config, kCriticRole, 4), "");
+}
+
+TEST(TeamKeys, BothNamesOfASequencesRanksSayTheSame) {
+  const auto sharing = [](const std::string& section, const std::string& role, int sequence,
+                          int context, const KeyTable& keys) {
+    const std::string megatron = role == kStageRole ? section : section + ".megatron";
+    std::vector<std::string> overrides = {
+        section + ".ulysses_sequence_parallel_size=" + std::to_string(sequence),
+        megatron + ".context_parallel_size=" + std::to_string(context)};
+    if (role != kStageRole) overrides.push_back(section + ".strategy=megatron");
+    const auto config =
+        Config::load({.file = {}, .overrides = std::move(overrides), .keys = &keys});
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return pass_sharing_from_config(*config, role);
+  };
+  const auto of_policy = [&](int sequence, int context) {
+    return sharing(kActorRole, kActorRole, sequence, context, train_keys());
+  };
+  EXPECT_EQ(of_policy(2, 1)->ranks, 2);
+  EXPECT_EQ(of_policy(1, 2)->ranks, 2);
+  EXPECT_EQ(of_policy(2, 2)->ranks, 2);
+  EXPECT_EQ(of_policy(2, 4).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(of_policy(2, 4).status().message(),
+            "actor_rollout_ref.actor.megatron.context_parallel_size: must be 1 or as many as "
+            "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2, which means the same, got 4 "
+            "(from the command line)");
+  EXPECT_FALSE(sharing(kCriticRole, kCriticRole, 4, 2, train_keys()).ok());
+  EXPECT_FALSE(sharing("engine", kStageRole, 4, 2, sft_keys()).ok());
+  EXPECT_EQ(sharing("engine", kStageRole, 4, 1, sft_keys())->ranks, 4);
 }
 
 TEST(TeamKeys, ExpertsAreSharedWithTheRows) {
