@@ -4,10 +4,13 @@
 #include "rl/comm/runtime_rendezvous.h"
 #include "rl/model/device.h"
 #include "rl/model/guarded.h"
+#include "rl/model/model_config.h"
+#include "rl/worker/team_keys.h"
 
 namespace rl {
 
 using runtime::Result;
+using runtime::Status;
 
 namespace {
 
@@ -24,6 +27,13 @@ Result<Config> parse_config(const WorkerSpec& spec) {
   if (!precision.ok()) return precision.status();
   set_matmul_precision(*precision);
   return config;
+}
+
+Status check_team(const Config& config, const std::string& role, const WorkerSpec& spec) {
+  const Result<PassSharing> sharing = pass_sharing_from_config(config, role);
+  if (!sharing.ok() || sharing->ranks == 1) return sharing.status();
+  const Result<ModelConfig> model = ModelConfig::load(spec.model);
+  return model.ok() ? check_pass_sharing(config, role, *model, spec.size) : model.status();
 }
 
 Result<TrainingRanks> join_group(runtime::Runtime& runtime, const WorkerSpec& spec,

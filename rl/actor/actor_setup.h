@@ -23,6 +23,10 @@ namespace rl {
 /// object.
 runtime::Result<Config> parse_config(const WorkerSpec& spec);
 
+/// Whether the group can share passes of the spec's model, as the driver has found. Errors: those
+/// of check_pass_sharing(), which name the role's key; the model cannot be read.
+runtime::Status check_team(const Config& config, const std::string& role, const WorkerSpec& spec);
+
 /// Returns when all ranks of the group are there; `sharing` of them share each pass. Errors: those
 /// of make_gloo_communicator(); kInvalidArgument: a number that does not divide the group.
 runtime::Result<TrainingRanks> join_group(runtime::Runtime& runtime, const WorkerSpec& spec,

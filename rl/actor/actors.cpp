@@ -54,6 +54,8 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
     options->learner.optimizer = OptimizerKind::kSgd;
     options->learner.offload = {};  // weights that are received go where the model is
     options->learner.sharing = {};
+  } else if (const Status team = check_team(*config, kActorRole, spec); !team.ok()) {
+    return team;
   }
   Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.sharing.ranks);
   if (!ranks.ok()) return ranks.status();
@@ -190,6 +192,7 @@ Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runti
   if (!options.ok()) return options.status();
   options->model = spec.model;
   options->threads = spec.threads;
+  if (const Status team = check_team(*config, kCriticRole, spec); !team.ok()) return team;
   Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.sharing.ranks);
   if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<CriticWorker>> worker = CriticWorker::create(*options, std::move(*ranks));

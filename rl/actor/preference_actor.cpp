@@ -38,6 +38,7 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
     if (!reference.ok()) return reference.status();
     options.reference = std::move(*reference);
   }
+  if (const runtime::Status team = check_team(*config, kStageRole, spec); !team.ok()) return team;
   Result<TrainingRanks> ranks = join_group(runtime, spec, options.learner.sharing.ranks);
   if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<PreferenceWorker>> worker =

@@ -160,17 +160,20 @@ std::vector<std::string> unused_strategy_keys(const Config& config, const std::s
   return lines;
 }
 
+Status check_teams(const Config& config, const std::string& role, std::int64_t workers) {
+  const Result<PassSharing> sharing = pass_sharing_from_config(config, role);
+  if (!sharing.ok() || workers % sharing->ranks == 0) return sharing.status();
+  return config.out_of_range(
+      team_key(config, role, *sharing),
+      "a divisor of the number of workers, which is " + std::to_string(workers));
+}
+
 Status check_pass_sharing(const Config& config, const std::string& role, const ModelConfig& model,
                           std::int64_t workers) {
-  const Result<PassSharing> sharing = pass_sharing_from_config(config, role);
-  if (!sharing.ok()) return sharing.status();
-  const std::string key = team_key(config, role, *sharing);
-  if (workers % sharing->ranks != 0) {
-    return config.out_of_range(
-        key, "a divisor of the number of workers, which is " + std::to_string(workers));
-  }
-  return check_sharing_ranks(model, static_cast<int>(sharing->ranks), sharing->cut)
-      .with_context(key);
+  if (Status divides = check_teams(config, role, workers); !divides.ok()) return divides;
+  const PassSharing sharing = pass_sharing_from_config(config, role).value_or(PassSharing());
+  return check_sharing_ranks(model, static_cast<int>(sharing.ranks), sharing.cut)
+      .with_context(team_key(config, role, sharing));
 }
 
 }  // namespace rl

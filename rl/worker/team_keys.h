@@ -36,8 +36,11 @@ std::string teams_text(const Config& config, const std::string& role, std::int64
 /// Keys of a strategy that is not chosen, and that are set: a line each, for people.
 std::vector<std::string> unused_strategy_keys(const Config& config, const std::string& role);
 
-/// Whether so many workers can share a model's passes. kInvalidArgument names the role's key: the
-/// teams do not divide the workers, or the model's key heads are too few.
+/// kInvalidArgument names the role's key: the teams do not divide the workers.
+runtime::Status check_teams(const Config& config, const std::string& role, std::int64_t workers);
+
+/// Whether so many workers can share a model's passes. kInvalidArgument names the role's key: that
+/// of check_teams(), or the model's key heads are too few.
 runtime::Status check_pass_sharing(const Config& config, const std::string& role,
                                    const ModelConfig& model, std::int64_t workers);
 

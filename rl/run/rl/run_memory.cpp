@@ -270,7 +270,9 @@ class RoleCounter {
       memory_.notes.push_back("critic " + trainer_.critic_model +
                               ": counted as if it were the policy's: " + own.status().message());
     const ModelConfig& model = own.ok() ? *own : model_;
-    const Status shared = check_pass_sharing(config_, kCriticRole, model, workers_);
+    // Of a model that is not here yet only the number of workers is known.
+    const Status shared = own.ok() ? check_pass_sharing(config_, kCriticRole, model, workers_)
+                                   : check_teams(config_, kCriticRole, workers_);
     if (!shared.ok()) return shared;
     memory_.roles.push_back({.role = "critic",
                              .workers = workers_,

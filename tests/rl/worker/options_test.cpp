@@ -9,6 +9,8 @@
 #include "rl/actor/worker_group.h"
 #include "rl/config/stage_keys.h"
 #include "rl/worker/policy_options.h"
+#include "rl/worker/toy_model.h"
+#include "tests/support/temporary_folder.h"
 
 namespace rl {
 namespace {
@@ -451,6 +453,21 @@ TEST(ActorSetup, ProductsOnCudaAreAsPreciseAsTheKeySays) {
   EXPECT_EQ(precision("", {high}), at::Float32MatmulPrecision::HIGHEST);
   EXPECT_EQ(precision("cuda", {}), at::Float32MatmulPrecision::HIGHEST);
   at::globalContext().setFloat32MatmulPrecision("highest");
+}
+
+TEST(ActorSetup, ATeamNeedsTheHeadsOfTheModelThatIsThere) {
+  const support::TemporaryFolder folder;
+  ASSERT_TRUE(make_toy_model(folder.path(), {.layers = 1, .heads = 2, .kv_heads = 1}).ok());
+  WorkerSpec spec;
+  spec.model = folder.path().string();
+  spec.size = 2;
+  for (const std::string role : {kActorRole, kCriticRole}) {
+    const std::string key = role + ".ulysses_sequence_parallel_size";
+    const runtime::Status few = check_team(config({key + "=2"}), role, spec);
+    EXPECT_EQ(few.code(), runtime::ErrorCode::kInvalidArgument);
+    EXPECT_EQ(few.message().find(key + ": the model has 1 key heads"), 0u) << few.message();
+    EXPECT_TRUE(check_team(config({key + "=1"}), role, spec).ok());
+  }
 }
 
 TEST(WorkerSlots, AWorkerHasAtLeastOneThread) {

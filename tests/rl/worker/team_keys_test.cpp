@@ -149,7 +149,9 @@ TEST(TeamKeys, MustDivideTheWorkersAndFindHeads) {
   const auto odd = check_pass_sharing(*config, kActorRole, model, 3);
   EXPECT_NE(odd.message().find("parallel_config.tensor_parallel_size"), std::string::npos);
   EXPECT_NE(odd.message().find("3"), std::string::npos);
+  EXPECT_EQ(check_teams(*config, kActorRole, 3).message(), odd.message());
   model.kv_heads = 1;
+  EXPECT_TRUE(check_teams(*config, kActorRole, 4).ok());
   const auto few = check_pass_sharing(*config, kActorRole, model, 4);
   EXPECT_NE(few.message().find("1 key heads"), std::string::npos);
   EXPECT_EQ(teams_text(*config, kActorRole, 4),

@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using runtime::ErrorCode;
 using runtime::Result;
+using runtime::Status;
 using Parts = std::map<std::string, std::int64_t>;  // bytes by name
 
 Parts parts_of(const std::vector<MemoryPart>& parts) {
@@ -208,6 +209,27 @@ TEST_F(RunMemoryTest, ACriticWhoseModelIsNotHereCountsAsThePolicys) {
       << memory().notes[0];
   trainer_.shared_critic = true;
   EXPECT_EQ(roles().size(), 2u) << "a head on the policy is no role";
+}
+
+// The policy's heads say nothing of those of a critic that is fetched later.
+TEST_F(RunMemoryTest, ACriticsTeamsNeedItsOwnModelsHeads) {
+  trainer_.estimator = AdvantageEstimator::kGae;
+  const std::string key = "critic.megatron.tensor_model_parallel_size";
+  const auto teams = [&](int ranks, int policy_heads, const std::string& critic) {
+    config_ = config({"critic.strategy=megatron", key + "=" + std::to_string(ranks)});
+    model_.kv_heads = policy_heads;
+    trainer_.critic_model = critic;
+    return count().status();
+  };
+  EXPECT_TRUE(teams(2, 2, "").ok());
+  EXPECT_EQ(teams(2, 1, "").message().find(key + ": the model has 1 key heads"), 0u);
+  EXPECT_TRUE(teams(2, 1, "/nowhere").ok());
+  EXPECT_EQ(teams(4, 2, "/nowhere").message().find(key + ": must be a divisor"), 0u);
+  support::TemporaryFolder one_head;
+  ASSERT_TRUE(make_toy_model(one_head.path(), {.layers = 1, .heads = 2, .kv_heads = 1}).ok());
+  const Status few = teams(2, 2, one_head.path());
+  EXPECT_EQ(few.code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(few.message().find(key + ": the model has 1 key heads"), 0u) << few.message();
 }
 
 TEST_F(RunMemoryTest, AReferenceHasPassesOfItsOwn) {
