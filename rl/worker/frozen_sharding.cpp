@@ -36,16 +36,18 @@ std::string frozen_sharding_text(const Config& config, const std::string& role,
   const std::int64_t given = shard_ranks_from_config(config, role).value_or(0);
   const std::int64_t group = given > 0 ? given : workers;
   if (!sharding.shards) {
+    const std::string key = fsdp_size_key(role) + "=" + std::to_string(group);
+    if (group == 1 && is_zero_level_three(config, role))
+      return key + " makes " + zero_level_text(config, role) + " the same as 0";
     const bool names_group = group != workers && role != kStageReferenceRole;
-    return names_group ? fsdp_size_key(role) + "=" + std::to_string(group) +
-                             " has no effect without " + zero_level_key(role) + "=3, and above 1"
+    return names_group ? key + " has no effect with " + zero_level_text(config, role)
                        : std::string();
   }
   const std::string each = std::to_string(group) + " workers";
   return role + ": " +
          (group == workers ? each + " keep the weights once"
                            : std::to_string(workers / group) + " groups of " + each +
-                                 ", each of which keeps the weights once");
+                                 "; each group keeps the weights once");
 }
 
 }  // namespace rl

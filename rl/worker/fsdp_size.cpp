@@ -1,5 +1,6 @@
 #include "rl/worker/fsdp_size.h"
 
+#include "rl/worker/frozen_sharding.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/zero_level.h"
 
@@ -34,12 +35,15 @@ std::string fsdp_size_text(const Config& config, const std::string& role, std::i
   const std::int64_t ranks = shard_ranks_from_config(config, role).value_or(0);
   if (ranks == 0 || ranks == workers) return {};
   const std::string key = fsdp_size_key(role) + "=" + std::to_string(ranks);
-  const std::string level = zero_level_key(role);
-  const bool shards = !is_zero_level_auto(config, role) && config.get_int(level).value_or(0) == 3;
-  if (!shards) return key + " has no effect below " + level + "=3";
-  if (ranks == 1) return key + ": each worker keeps all weights, as with " + level + "=2";
+  if (!is_zero_level_three(config, role)) {
+    const bool is_references =
+        role == kStageRole && is_zero_level_three(config, kStageReferenceRole);  // which has none
+    return is_references ? std::string()
+                         : key + " has no effect with " + zero_level_text(config, role);
+  }
+  if (ranks == 1) return key + " makes " + zero_level_text(config, role) + " the same as 2";
   return (role == kStageRole ? "" : role + ": ") + std::to_string(workers / ranks) + " groups of " +
-         std::to_string(ranks) + " workers, each of which keeps the weights once";
+         std::to_string(ranks) + " workers; each group keeps the weights once";
 }
 
 }  // namespace rl

@@ -23,6 +23,17 @@ bool is_zero_level_auto(const Config& config, const std::string& role) {
   return value == nullptr || !value->is_number();
 }
 
+bool is_zero_level_three(const Config& config, const std::string& role) {
+  return !is_zero_level_auto(config, role) && config.get_int(zero_level_key(role)).value_or(0) == 3;
+}
+
+std::string zero_level_text(const Config& config, const std::string& role) {
+  const std::string level = is_zero_level_auto(config, role)
+                                ? "auto, which is 0"
+                                : config.find(zero_level_key(role))->dump();
+  return zero_level_key(role) + "=" + level;
+}
+
 Result<std::optional<std::string>> training_device(const Config& config) {
   Result<std::optional<std::string>> device = config.find_string("trainer.device");
   if (!device.ok() || !*device) return device;

@@ -23,6 +23,13 @@ runtime::Result<std::optional<std::string>> training_device(const Config& config
 /// Whether it is left to the memory plan; see choose_zero_levels().
 bool is_zero_level_auto(const Config& config, const std::string& role);
 
+/// Whether it is 3, whatever else keeps weights whole.
+bool is_zero_level_three(const Config& config, const std::string& role);
+
+/// For people: "critic.fsdp.zero_level=auto, which is 0", of a configuration whose levels are
+/// settled.
+std::string zero_level_text(const Config& config, const std::string& role);
+
 /// The level; of auto, which nobody has settled, kNone; of 3 where each worker keeps all weights
 /// (fsdp_size=1), kGradients. kInvalidArgument: one that does not go with the optimizer or
 /// trainer.device.

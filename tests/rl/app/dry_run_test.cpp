@@ -98,7 +98,7 @@ TEST(DryRun, SaysWhichFrozenModelsAreKeptOnce) {
   EXPECT_FALSE(has(tell({level + "=3", "trainer.n_gpus_per_node=4"}).text, "gathered units "))
       << "there is no reference";
   EXPECT_TRUE(has(four({level + "=3", section + "fsdp_size=2"}).text,
-                  "actor_rollout_ref.ref: 2 groups of 2 workers, each of which"));
+                  "actor_rollout_ref.ref: 2 groups of 2 workers; each group"));
   EXPECT_TRUE(has(four({section + "fsdp_size=2"}).text, section + "fsdp_size=2 has no effect"));
   EXPECT_TRUE(has(four({level + "=3", section + "fsdp_size=3"}).error,
                   section + "fsdp_size: must be -1 or a divisor"));
@@ -117,10 +117,10 @@ TEST(DryRun, SaysWhichGroupsKeepTheWeightsOnce) {
   };
   const Told groups = four({level + "3", size + "2"});
   EXPECT_EQ(groups.error, "");
-  EXPECT_TRUE(has(groups.text, "actor_rollout_ref.actor: 2 groups of 2 workers, each of which"))
+  EXPECT_TRUE(has(groups.text, "actor_rollout_ref.actor: 2 groups of 2 workers; each group"))
       << groups.text;
-  EXPECT_TRUE(has(four({size + "2"}).text, size + "2 has no effect below " + level + "3"));
-  EXPECT_TRUE(has(four({level + "3", size + "1"}).text, "keeps all weights, as with " + level));
+  EXPECT_TRUE(has(four({size + "2"}).text, size + "2 has no effect with " + level + "auto"));
+  EXPECT_TRUE(has(four({level + "3", size + "1"}).text, " makes " + level + "3 the same as 2"));
   for (const char* all : {"-1", "4"})
     EXPECT_FALSE(has(four({level + "3", size + all}).text, "groups of")) << all;
   for (const std::string wrong : {"3", "8"}) {
