@@ -64,12 +64,21 @@ std::string adapter_key(const std::string& role) {
   return role == kStageRole ? "model.lora_rank" : "actor_rollout_ref.model.lora_rank";
 }
 
+// Of `starling sft`.
+constexpr const char* kTeacherKey = "distillation.teacher.path";
+
 Status check_company(const Config& config, const std::string& role, const std::string& key,
                      const PassSharing& sharing) {
   const bool adapts =
       role != kCriticRole && config.find_int(adapter_key(role)).value_or(std::nullopt) > 0;
   if (adapts && sharing.cut == PassCut::kRowsAndExperts)
     return config.out_of_range(key, "1 with " + adapter_key(role) + " above 0");
+  const std::string teacher =
+      role == kStageRole ? config.find_string(kTeacherKey).value_or(std::nullopt).value_or("") : "";
+  if (!teacher.empty()) {
+    return config.out_of_range(key, std::string("1 with ") + kTeacherKey + "=" + teacher +
+                                        ", whose whole vocabulary is compared on each worker");
+  }
   const std::string optimizer = optim_section(role) + "optimizer";
   if (config.find_string(optimizer).value_or(std::nullopt) == "Muon")
     return config.out_of_range(key, "1 with " + optimizer + "=Muon, which works on whole matrices");

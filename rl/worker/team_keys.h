@@ -25,7 +25,7 @@ std::string expert_ranks_key(const std::string& role);
 /// Keys below `megatron` count with strategy=megatron (a stage's always), and before the others.
 /// Ranks that have experts of their own share the rows of their passes as well.
 /// kInvalidArgument: a number below 1; both numbers above 1; two numbers of ranks that share rows;
-/// above 1 with optimizer=Muon, on another device than the CPU.
+/// above 1 with optimizer=Muon, a teacher's whole vocabulary, on another device than the CPU.
 runtime::Result<PassSharing> pass_sharing_from_config(const Config& config,
                                                       const std::string& role);
 
