@@ -12,8 +12,9 @@ namespace {
 
 class LeavesTest : public TrainerTest {
  protected:
-  // The model that a run on so many workers writes at its end.
-  std::string model_of(const std::string& name, const std::string& command, int workers) {
+  // The model that a run on so many workers writes at its end. It says what `told` is.
+  std::string model_of(const std::string& name, const std::string& command, int workers,
+                       const std::string& told = {}) {
     const fs::path folder = folder_ / (name + std::to_string(workers));
     const Outcome run =
         shell("exec " + command +
@@ -21,6 +22,7 @@ class LeavesTest : public TrainerTest {
               "trainer.n_gpus_per_node=" +
               std::to_string(workers) + " trainer.default_local_dir=" + folder.string());
     EXPECT_EQ(run.code, 0) << run.output;
+    EXPECT_NE(run.output.find(told), std::string::npos) << run.output;
     std::string weights;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
       if (entry.path().filename() == "model.safetensors" ||
@@ -69,6 +71,20 @@ TEST_F(LeavesTest, WhatIsKeptOnceGivesTheSameModel) {
       " actor_rollout_ref.actor.fsdp_config.zero_level=3"
       " actor_rollout_ref.actor.fsdp_config.fsdp_size=2";
   EXPECT_TRUE(model_of("groups", command + groups, 4) == whole);
+}
+
+// Leaves have more tokens than a block of rows, so that both workers compute some.
+TEST_F(LeavesTest, WorkersThatSharePassesWriteTheSameModel) {
+  const std::string command =
+      train_command("data.train_batch_size=32 trainer.total_training_steps=2 ");
+  const std::string whole = model_of("alone", command, 1);
+  const std::string actor = " actor_rollout_ref.actor.";
+  EXPECT_TRUE(model_of("outputs",
+                       command + actor + "strategy=megatron" + actor +
+                           "megatron.tensor_model_parallel_size=2",
+                       2, "1 team of 2 workers that share the outputs of each pass") == whole);
+  EXPECT_TRUE(model_of("rows", command + actor + "ulysses_sequence_parallel_size=2", 2,
+                       "1 team of 2 workers that share the rows of each pass") == whole);
 }
 
 // A critic learns beside, after a warm start, and mini-batches have fewer prompts than workers.
