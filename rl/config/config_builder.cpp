@@ -1,7 +1,6 @@
 #include "rl/config/config_builder.h"
 
 #include <algorithm>
-#include <map>
 
 #include "rl/config/adapter_rates.h"
 #include "rl/config/idle_keys.h"
@@ -157,7 +156,12 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
     return Status();  // nothing to merge in
   if (keeps_section) return invalid_argument("'" + key + "' is a section: set a key below it");
   const Result<bool> replaces = names_.replaces(key, written_key, value);
-  if (!replaces.ok() || !*replaces) return replaces.status();
+  if (!replaces.ok()) {  // a command line may go before both
+    contradictions_[key] = {written_key, origin, replaces.status().with_context(origin)};
+    return Status();
+  }
+  if (!*replaces) return Status();
+  if (origin == kCommandLine) contradictions_.erase(key);
   ordered_json* place = make_place(config_.tree_, key);
   if (place == nullptr)
     return invalid_argument("'" + key + "': a part of this path is a value, not a section");
@@ -237,6 +241,7 @@ Status ConfigBuilder::remove(const Override& change) {
   }
   CHECK(erase_place(config_.tree_, key));
   names_.forget(key);
+  contradictions_.erase(key);
   const std::string below = key + ".";
   std::erase_if(config_.origins_, [&](const auto& origin) {
     return origin.first == key || origin.first.starts_with(below);
@@ -350,7 +355,12 @@ Status ConfigBuilder::resolve() {
   return {};
 }
 
+void ConfigBuilder::complain_of_contradictions() {
+  for (const auto& [key, complaint] : contradictions_) complaints_.push_back(complaint);
+}
+
 Result<Config> ConfigBuilder::finish() {
+  complain_of_contradictions();
   if (!complaints_.empty()) {
     std::string lines;
     for (const Complaint& complaint : complaints_)
@@ -366,6 +376,7 @@ Result<Config> ConfigBuilder::finish() {
 }
 
 ConfigCheck ConfigBuilder::check() {
+  complain_of_contradictions();
   ConfigCheck check;
   for (const Complaint& complaint : complaints_) {
     check.keys.push_back({complaint.text, complaint.text, ordered_json(), complaint.origin,

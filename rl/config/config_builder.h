@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -53,6 +54,7 @@ class ConfigBuilder {
                       const std::string& origin, bool added);
   runtime::Status check_known(const std::string& written_key, const std::string& key, bool is_map,
                               bool added);
+  void complain_of_contradictions();
   std::vector<Judged> judge_keys();
   runtime::Status judge();
   std::string choose_estimator();
@@ -65,6 +67,7 @@ class ConfigBuilder {
   std::vector<std::string> unknown_;  // added with '+'
   std::vector<std::string> rate_notes_;
   std::vector<Complaint> complaints_;
+  std::map<std::string, Complaint> contradictions_;  // of a key's names in a file
   std::vector<KeyCheck> group_choices_;
   KeyNames names_;
 };

@@ -42,13 +42,13 @@ runtime::Result<bool> KeyNames::replaces(const std::string& key, const std::stri
     const Given& other = before->second;
     if (kind_ == Source::kCommandLine) {
       notes_.push_back(setting(written, value) + " replaces " + setting(other.name, other.value) +
-                       ": both names are " + key + "'s");
+                       ": both are names of " + key);
     } else if (says_nothing(key, value)) {
       return false;
     } else if (!says_nothing(key, other.value)) {
       return runtime::invalid_argument(setting(written, value) + " contradicts " +
-                                       setting(other.name, other.value) + ": both names are " +
-                                       key + "'s, set one of them");
+                                       setting(other.name, other.value) + ": both are names of " +
+                                       key + ", set one of them");
     }
   }
   given_[key] = {written, value, source_};

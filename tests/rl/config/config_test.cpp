@@ -362,6 +362,9 @@ TEST(Config, ACommandLineGoesBeforeAFileByEachOfAKeysNames) {
       }
     }
   }
+  const YamlFile both(std::string(kOlderRows) + ": 2\n" + kRows + ": 4\n");
+  EXPECT_EQ(Config::load({both.path(), {std::string(kRows) + "=1"}})->get_int(kRows).value_or(0), 1)
+      << "what contradicts itself in the file is behind";
 }
 
 TEST(Config, OnACommandLineTheLaterNameCountsAndThatIsNoted) {
