@@ -341,7 +341,7 @@ Status judge_memory(const Config& config, const TrainerOptions& trainer,
                     std::span<const NodeRoom> nodes, std::ostream& out) {
   if (!model.ok()) {
     out << "memory:\n  not known: " << model.status().message() << "\n";
-    return {};
+    return check_groups(config, trainer, slots);
   }
   SlotOptions places = slots;
   if (trainer.rollout_workers) {

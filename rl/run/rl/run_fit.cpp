@@ -59,6 +59,16 @@ std::vector<std::string> mesh_lines(const Config& config, const TrainerOptions& 
   return lines;
 }
 
+Status check_groups(const Config& config, const TrainerOptions& trainer, const SlotOptions& slots) {
+  const std::int64_t workers = slots.nodes * slots.per_node;
+  for (const ZeroRole& role : zero_roles(config, trainer, slots)) {
+    Status divides = check_fsdp_size(config, role.role, workers);
+    if (divides.ok() && !role.is_frozen) divides = check_teams(config, role.role, workers);
+    if (!divides.ok()) return divides;
+  }
+  return {};
+}
+
 Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
                        const PolicyOptions& policy, const ModelConfig& policy_model,
                        const RunLengths& lengths, const SlotOptions& slots,
@@ -66,11 +76,8 @@ Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
   const Status shared =
       check_pass_sharing(config, kActorRole, policy_model, slots.nodes * slots.per_node);
   if (!shared.ok()) return shared;
+  if (const Status divides = check_groups(config, trainer, slots); !divides.ok()) return divides;
   const std::vector<ZeroRole> roles = zero_roles(config, trainer, slots);
-  for (const ZeroRole& role : roles) {
-    const Status divides = check_fsdp_size(config, role.role, slots.nodes * slots.per_node);
-    if (!divides.ok()) return divides;
-  }
   const auto count = [&](const Config& settled, PolicyOptions options) {
     const Result<ZeroLevel> level =
         zero_level_from_config(settled, kActorRole, options.learner.optimizer);

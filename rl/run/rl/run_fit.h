@@ -35,6 +35,11 @@ struct RunFit {
 std::vector<std::string> mesh_lines(const Config& config, const TrainerOptions& trainer,
                                     const SlotOptions& slots);
 
+/// kInvalidArgument names the key of a role whose groups or teams do not divide the workers,
+/// whatever its model is.
+runtime::Status check_groups(const Config& config, const TrainerOptions& trainer,
+                             const SlotOptions& slots);
+
 /// Chooses the levels that are auto; see choose_zero_levels(). Errors: those of run_memory().
 runtime::Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
                                 const PolicyOptions& policy, const ModelConfig& policy_model,

@@ -263,6 +263,10 @@ TEST(DryRun, SaysWhatItCanWithoutDataOrModel) {
   EXPECT_EQ(told.error, "data file /no/such.jsonl: No such file or directory")
       << "and the hub may have the model";
   EXPECT_EQ(tell({"actor_rollout_ref.model.path=org/name"}).error, "");
+  const std::string two = "parallel_config.tensor_parallel_size=2";
+  EXPECT_TRUE(has(tell({"actor_rollout_ref.model.path=org/name", two}).error,
+                  "parallel_config.tensor_parallel_size: must be a divisor"))
+      << "one worker is no two, whatever the model";
   EXPECT_TRUE(has(tell({"actor_rollout_ref.model.path=/no/model"}).error,
                   "actor_rollout_ref.model.path: there is no /no/model here"));
   EXPECT_TRUE(has(told.text, "not counted: ")) << told.text;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/worker/team_keys.h"
 #include "rl/worker/zero_level.h"
 #include "tests/rl/plan/small_config.h"
 
@@ -129,6 +130,22 @@ TEST_F(RunFitTest, AGroupMustDivideTheWorkers) {
   EXPECT_EQ(refused.status().code(), runtime::ErrorCode::kInvalidArgument);
   EXPECT_NE(refused.status().message().find(key + ": must be"), std::string::npos)
       << refused.status().message();
+}
+
+// Before it is known what models there are.
+TEST_F(RunFitTest, GroupsAndTeamsDivideTheWorkersOfEachRole) {
+  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.kl_loss = true;
+  const auto complaint = [&](const std::string& key, int number) {
+    return check_groups(config({key + "=" + std::to_string(number)}), trainer_, slots_).message();
+  };
+  for (const std::string key :
+       {"actor_rollout_ref.actor.fsdp_config.fsdp_size", "critic.fsdp.fsdp_size",
+        "actor_rollout_ref.ref.fsdp_config.fsdp_size", "critic.ulysses_sequence_parallel_size",
+        "actor_rollout_ref.actor.ulysses_sequence_parallel_size", kTensorRanksKey}) {
+    EXPECT_EQ(complaint(key, 2), "");
+    EXPECT_EQ(complaint(key, 3).find(key + ": must be "), 0u) << complaint(key, 3);
+  }
 }
 
 TEST_F(RunFitTest, ANodeThatDoesNotSayWhatItHasChangesNothing) {
