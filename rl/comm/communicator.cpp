@@ -140,15 +140,16 @@ Status Communicator::barrier(std::string_view what) {
 Transfer Communicator::begin_exchange(std::span<const Outgoing> sent,
                                       std::span<const Incoming> received, std::string what) {
   const Operation operation(*this, "begin of transfer", what);
-  return {std::move(what), start(sent, received, operation.number())};
+  return {true, std::move(what), start(sent, received, operation.number())};
 }
 
 Status Communicator::finish(Transfer& transfer) {
   const Transfer begun = std::exchange(transfer, Transfer());
-  if (begun.exchange == nullptr) return {};
+  if (!begun.is_begun) return {};
   const profile::Span span("transfer");
+  // Also where this rank moves nothing: operations have the same numbers on all ranks.
   const Operation operation(*this, "transfer", begun.what);
-  return operation.ended(begun.exchange->wait());
+  return begun.exchange == nullptr ? Status() : operation.ended(begun.exchange->wait());
 }
 
 Status Communicator::exchange(const char* name, std::span<const Outgoing> sent,

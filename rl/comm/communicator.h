@@ -18,8 +18,9 @@ namespace rl {
 
 /// What Communicator::begin_exchange() began. Ends, at the latest, when it is destroyed.
 struct Transfer {
+  bool is_begun = false;
   std::string what;
-  std::unique_ptr<Exchange> exchange;
+  std::unique_ptr<Exchange> exchange;  // null: this rank moves nothing
 };
 
 /// Collectives among the ranks of one group. Every rank must make the same calls in the same order

@@ -7,11 +7,19 @@ namespace rl {
 
 /// What ranks that make a pass together divide: the outputs of its products, of which each rank has
 /// its part of the weights (tensor parallelism); its rows, for which each rank has the weights
-/// whole (sequence parallelism); or its rows, and a mixture's experts, each of which is on one
-/// rank, where the rows that take it go (expert parallelism).
-enum class PassCut : std::uint8_t { kOutputs, kRows, kRowsAndExperts };
+/// whole (sequence parallelism); its rows, and a mixture's experts, each of which is on one rank,
+/// where the rows that take it go (expert parallelism); or its layers (pipeline parallelism).
+enum class PassCut : std::uint8_t { kOutputs, kRows, kRowsAndExperts, kLayers };
 
-inline bool cuts_rows(PassCut cut) { return cut != PassCut::kOutputs; }
+inline bool cuts_rows(PassCut cut) {
+  return cut == PassCut::kRows || cut == PassCut::kRowsAndExperts;
+}
+
+/// Whether what is dealt is computed by one rank for all: an adapter beside it would be learned
+/// from there, and not where the rows are.
+inline bool deals_weights(PassCut cut) {
+  return cut == PassCut::kRowsAndExperts || cut == PassCut::kLayers;
+}
 
 struct PassSharing {
   std::int64_t ranks = 1;  // that share each pass

@@ -25,6 +25,7 @@
 #include "rl/model/model_plan.h"
 #include "rl/model/ops.h"
 #include "rl/model/pass_team.h"
+#include "rl/model/pipeline.h"
 #include "rl/model/tensor_cuts.h"
 
 namespace rl {
@@ -87,10 +88,16 @@ bool exists(const Norm& norm) { return norm.weight.value.defined(); }
 // Turns what a plan names into views of the arenas.
 class Binder {
  public:
+  /// `trained`: what of the weights has gradients here; null: all.
   Binder(const ModelConfig& config, const ModelPlan& plan, const Parameters& values,
          GradientArena* gradients, const std::optional<Graph::Adapter>& adapter,
-         const PassTeam* team)
-      : config_(config), plan_(plan), values_(values), gradients_(gradients), adapter_(adapter) {
+         const PassTeam* team, const RangeSet* trained)
+      : config_(config),
+        plan_(plan),
+        values_(values),
+        gradients_(gradients),
+        adapter_(adapter),
+        trained_(trained) {
     if (team == nullptr) return;
     cuts_.emplace(config, plan, team->size(), team->cut());
     rank_ = team->rank();
@@ -204,10 +211,16 @@ class Binder {
   Weight weight(ParameterIndex index, const Part& read, const Part& added) const {
     if (index == kNoParameter) return {};
     const FamilyParameter& parameter = plan_.parameters[static_cast<std::size_t>(index)];
-    const bool trained = gradients_ != nullptr && !parameter.frozen && added.rows != 0;
+    const bool trained =
+        gradients_ != nullptr && !parameter.frozen && added.rows != 0 && is_trained(index);
     return bound(read.of(values_.view(parameter.name)),
                  trained ? added.of(gradients_->memory().view(parameter.name)) : at::Tensor(),
                  gradients_);
+  }
+
+  bool is_trained(ParameterIndex index) const {
+    const ParameterSpec& spec = values_.specs()[static_cast<std::size_t>(index)];
+    return trained_ == nullptr || trained_->contains({spec.offset, spec.offset + spec.count});
   }
 
   static Weight bound(at::Tensor value, at::Tensor grad, GradientArena* gradients) {
@@ -221,6 +234,7 @@ class Binder {
   const Parameters& values_;
   GradientArena* gradients_;
   const std::optional<Graph::Adapter>& adapter_;
+  const RangeSet* trained_;
   std::optional<TensorCuts> cuts_;
   int rank_ = 0;
   bool by_rows_ = false;
@@ -674,9 +688,15 @@ struct Graph::Weights {
 
 Graph::Graph(const ModelConfig& config, const Parameters& values, GradientArena* gradients,
              kernel::ThreadPool& pool, std::optional<Adapter> adapter, const PassTeam* team)
-    : config_(config), pool_(pool), team_(team) {
+    : config_(config), pool_(pool) {
+  const bool is_pipeline = team != nullptr && team->cut() == PassCut::kLayers;
+  team_ = is_pipeline ? nullptr : team;
+  if (is_pipeline)
+    pipeline_ =
+        std::make_unique<const Pipeline>(*team, StageCuts(config, values.specs(), team->size()));
   const ModelPlan plan = plan_of(config);
-  const Binder bind(config, plan, values, gradients, adapter, team);
+  const Binder bind(config, plan, values, gradients, adapter, team_,
+                    pipeline_ ? &pipeline_->cuts().differentiated(pipeline_->stage()) : nullptr);
   weights_ = std::make_unique<Weights>();
   std::tie(weights_->embedding, weights_->vocabulary) = bind.vocabulary(plan.embedding);
   weights_->positions = bind.weight(plan.positions);
@@ -697,39 +717,75 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, GradientArena*
 
 Graph::~Graph() = default;
 
-at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& attend,
-                                const PassOptions& options) const {
-  const PassContext pass = context(options);
-  before_forward(-1);
-  const std::shared_ptr<const ColumnCut> own = own_rows(team_, *rows);
+// The first layer's input.
+at::Tensor Graph::embedded(const forward::RowsPtr& rows, const PassContext& pass,
+                           const std::shared_ptr<const ColumnCut>& own) const {
   at::Tensor x = ops::embedding(pass, weights_->embedding, rows->ids, weights_->trained,
                                 {.cut = weights_->vocabulary, .rows = own});
+  if (pipeline_ && pipeline_->cuts().is_tied()) x = pipeline_->giving_gradient_to_last(x);
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
   weights_->dropout.reset();
   if (weights_->passes != nullptr && c10::GradMode::is_enabled())
     weights_->dropout = weights_->passes->take();
   if (exists(weights_->project_in))
     x = Projector(pass, weights_->dropout, own).one(x, weights_->project_in);
-  if (weights_->positions.value.defined()) {
-    std::vector<std::int32_t> at = rows->positions;
-    for (std::int32_t& position : at)
-      position += static_cast<std::int32_t>(config_.position_offset);
-    x = ops::add(pass, x,
-                 ops::embedding(pass, weights_->positions, at, weights_->trained, {.rows = own}));
-  }
-  const bool recompute = options.recompute_layers && autograd::needed({x});
+  if (!weights_->positions.value.defined()) return x;
+  std::vector<std::int32_t> at = rows->positions;
+  for (std::int32_t& position : at) position += static_cast<std::int32_t>(config_.position_offset);
+  return ops::add(pass, x,
+                  ops::embedding(pass, weights_->positions, at, weights_->trained, {.rows = own}));
+}
+
+at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& attend,
+                                const PassOptions& options) const {
+  const PassContext pass = context(options);
+  before_forward(-1);
+  const std::shared_ptr<const ColumnCut> own = own_rows(team_, *rows);
+  at::Tensor x;
+  if (!pipeline_ || pipeline_->is_first()) x = embedded(rows, pass, own);
   const LayerPass layers(config_, pass, weights_->dropout, rows, attend);
   for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
     const auto layer = static_cast<std::int64_t>(i);
+    x = reached(layer, rows, x);
     before_forward(layer);
+    if (pipeline_ && !pipeline_->has(layer)) continue;
+    const bool recompute = options.recompute_layers && autograd::needed({x});
     x = recompute ? recomputed_layer(i, rows, attend, pass, x)
                   : layers.layer(layer, weights_->layers[i], x);
     if (listeners_.empty()) continue;
-    x = autograd::before_backward(x, [listeners = listeners_, layer] {
-      for (LayerListener* listener : listeners) listener->before_backward(layer);
-    });
+    x = autograd::before_backward(x, [told = before_backward(), layer] { told(layer); });
   }
   return own ? ops::all_rows(pass, x, *own) : x;
+}
+
+// Where a stage of a pipeline begins, rows go from the one before it to it.
+at::Tensor Graph::reached(std::int64_t layer, const forward::RowsPtr& rows,
+                          const at::Tensor& x) const {
+  if (!pipeline_) return x;
+  // The gradient of a tied table is the output layer's to add.
+  const auto behind = [this, rows] {
+    if (!pipeline_->cuts().is_tied()) return;
+    const at::Tensor dy =
+        pipeline_->gradient_of_first(rows->count(), weights_->embedding.value.size(1));
+    if (pipeline_->is_last()) ops::add_embedding_gradient(weights_->embedding, rows->ids, dy);
+  };
+  return pipeline_->at_layer(layer, x, rows->count(), config_.hidden_size, weights_->trained,
+                             before_backward(), behind);
+}
+
+bool Graph::makes_outputs() const { return !pipeline_ || pipeline_->is_last(); }
+
+std::vector<at::Tensor> Graph::outputs(const at::Tensor& hidden,
+                                       std::vector<at::Tensor> made) const {
+  if (!pipeline_) return made;
+  if (!pipeline_->is_last()) before_forward(static_cast<std::int64_t>(weights_->layers.size()));
+  return pipeline_->outputs(hidden, std::move(made), before_backward());
+}
+
+std::function<void(std::int64_t layer)> Graph::before_backward() const {
+  return [listeners = listeners_](std::int64_t layer) {
+    for (LayerListener* listener : listeners) listener->before_backward(layer);
+  };
 }
 
 void Graph::before_forward(std::int64_t layer) const {

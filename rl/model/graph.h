@@ -25,6 +25,7 @@ namespace rl {
 class DropoutPasses;
 class LoraAdapter;
 class PassTeam;
+class Pipeline;
 
 /// A model's parameters bound to the parts that they play. One thread at a time; borrows everything
 /// it is given.
@@ -44,16 +45,22 @@ class Graph {
   };
 
   /// `gradients` has the layout of `values`, or is null for a frozen model. With a team its ranks
-  /// make passes together, and each reads its own part of the values alone (TensorCuts::used()).
+  /// make passes together, and each reads its own part of the values alone (pass_parts()).
   Graph(const ModelConfig& config, const Parameters& values, GradientArena* gradients,
         kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt,
         const PassTeam* team = nullptr);
   ~Graph();
 
-  /// What the last layer gives for each row, [T, hidden]. With PassOptions::recompute_layers,
-  /// backward calls (a copy of) `attend` again.
+  /// What the last layer gives for each row, [T, hidden]; of a pipeline, its own last layer. With
+  /// PassOptions::recompute_layers, backward calls (a copy of) `attend` again.
   at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend,
                            const PassOptions& options) const;
+
+  /// Whether what follows is computed here: of a pipeline on its last stage.
+  bool makes_outputs() const;
+  /// Of a pipeline, what its last stage made of a pass, on every stage; `hidden` is what
+  /// hidden_states() gave here. Else `made`.
+  std::vector<at::Tensor> outputs(const at::Tensor& hidden, std::vector<at::Tensor> made) const;
 
   /// They are told of the passes from now on.
   void tell(std::vector<LayerListener*> listeners) { listeners_ = std::move(listeners); }
@@ -82,12 +89,17 @@ class Graph {
 
   PassContext context(const PassOptions& options) const { return {pool_, options, team_}; }
   void before_forward(std::int64_t layer) const;
+  std::function<void(std::int64_t layer)> before_backward() const;
+  at::Tensor embedded(const forward::RowsPtr& rows, const PassContext& pass,
+                      const std::shared_ptr<const ColumnCut>& own) const;
+  at::Tensor reached(std::int64_t layer, const forward::RowsPtr& rows, const at::Tensor& x) const;
   at::Tensor recomputed_layer(std::size_t index, const forward::RowsPtr& rows, const Attend& attend,
                               const PassContext& pass, const at::Tensor& x) const;
 
   const ModelConfig& config_;
   kernel::ThreadPool& pool_;
-  const PassTeam* team_;
+  const PassTeam* team_;  // that shares each layer
+  std::unique_ptr<const Pipeline> pipeline_;
   std::unique_ptr<Weights> weights_;
   std::vector<LayerListener*> listeners_;
 };

@@ -78,6 +78,11 @@ struct TableSpread {
 at::Tensor embedding(const PassContext& pass, const Weight& table,
                      std::span<const std::int32_t> ids, bool track, const TableSpread& spread = {});
 
+/// Adds the gradients of rows that were looked up [T, O] to those of the table: for who has them
+/// from elsewhere.
+void add_embedding_gradient(const Weight& table, std::span<const std::int32_t> ids,
+                            const at::Tensor& dy);
+
 /// x [T, I] times each weight transposed, plus its bias; one gradient of x for all of them (q, k
 /// and v; gate and up).
 std::vector<at::Tensor> linear(const PassContext& pass, const at::Tensor& x,

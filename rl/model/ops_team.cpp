@@ -92,6 +92,13 @@ at::Tensor embedding(const PassContext& pass, const Weight& table,
   return y;
 }
 
+void add_embedding_gradient(const Weight& table, std::span<const std::int32_t> ids,
+                            const at::Tensor& dy) {
+  const RowSums sums({ids.begin(), ids.end()});
+  table.sum->begin_rows(sums.destinations());
+  sums.add(table.grad, dy);
+}
+
 at::Tensor all_columns(const PassContext& pass, const at::Tensor& own, const ColumnCut& cut) {
   const PassTeam* team = pass.team;
   return moved(

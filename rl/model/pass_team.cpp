@@ -197,6 +197,23 @@ at::Tensor PassTeam::exchanged_rows(const at::Tensor& rows, std::span<const std:
   return all;
 }
 
+at::Tensor PassTeam::handed(int from, int to, const at::Tensor& own, at::IntArrayRef shape,
+                            std::string_view what) const {
+  at::Tensor dense, there;
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  if (rank() == from) {
+    CHECK(own.sizes() == shape && own.scalar_type() == at::kFloat);
+    dense = own.contiguous();
+    if (dense.numel() > 0) sent.push_back({to, bytes_in(dense)});
+  } else if (rank() == to) {
+    there = at::empty(shape);
+    if (there.numel() > 0) received.push_back({from, room_of(there)});
+  }
+  throw_unless_ok(communicator_.all_to_all(sent, received, what));
+  return there;
+}
+
 std::vector<std::byte> PassTeam::from(int rank, std::span<const std::byte> mine,
                                       std::string_view what) const {
   const auto sizes = communicator_.all_gather(mine.size(), what);

@@ -1,8 +1,9 @@
 // PassTeam: ranks that make a pass together, each of which computes a part of the outputs of every
-// product (tensor parallelism) or a part of the rows (sequence parallelism).
+// product (tensor parallelism), of the rows (sequence parallelism) or of the layers (pipelines).
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/ArrayRef.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -63,6 +64,11 @@ class PassTeam {
   /// rank, so many from each, in the order of ranks.
   at::Tensor exchanged_rows(const at::Tensor& rows, std::span<const std::int64_t> sent,
                             std::span<const std::int64_t> received, std::string_view what) const;
+
+  /// What rank `from` has, fp32 of that shape, on rank `to`; undefined on the others. `own` is that
+  /// of `from` alone.
+  at::Tensor handed(int from, int to, const at::Tensor& own, at::IntArrayRef shape,
+                    std::string_view what) const;
 
   /// What that rank has; the others' are ignored.
   std::vector<std::byte> from(int rank, std::span<const std::byte> mine,

@@ -15,8 +15,8 @@
 #include "rl/model/graph.h"
 #include "rl/model/guarded.h"
 #include "rl/model/ops.h"
+#include "rl/model/pass_parts.h"
 #include "rl/model/pass_team.h"
-#include "rl/model/tensor_cuts.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -97,8 +97,8 @@ void Transformer::rebuild() {
 }
 
 Status Transformer::share_passes(const PassTeam& team) {
-  if (Status status = check_sharing_ranks(config_, team.size(), team.cut()); !status.ok())
-    return status;
+  const PassSharing sharing{.ranks = team.size(), .cut = team.cut()};
+  if (Status status = check_pass_parts(config_, sharing); !status.ok()) return status;
   team_ = &team;
   rebuild();
   return {};
@@ -292,6 +292,33 @@ TokenLogprobs Transformer::logprobs_of(const at::Tensor& states_NH, const Packed
   return {std::move(out.logprob), std::move(out.entropy), std::move(out.squares)};
 }
 
+Outputs Transformer::outputs_of(const at::Tensor& hidden, const forward::Rows& rows,
+                                const PackedBatch& batch, const OutputOptions& options,
+                                const PassOptions& how) const {
+  Outputs out;
+  if (options.logprobs || options.states)
+    out.states_NH = predicting_states(hidden, rows, batch, how);
+  if (options.logprobs) {
+    const TokenLogprobs there = logprobs_of(out.states_NH, batch, *options.logprobs, how);
+    const auto on_host = [](const at::Tensor& t) { return t.defined() ? t.to(at::kCPU) : t; };
+    out.logprobs = {there.logprobs_N.to(at::kCPU), on_host(there.entropy_N),
+                    on_host(there.squares_N)};
+  }
+  if (!options.states) out.states_NH = at::Tensor();
+  if (options.heads.empty()) return out;
+  at::Tensor read = of_tokens(hidden, rows);
+  if (options.last_tokens_only) {
+    std::vector<std::int64_t> last;
+    for (std::size_t i = 1; i < batch.cu_seqlens.size(); ++i)
+      last.push_back(rows.row(batch.cu_seqlens[i] - 1));
+    read = ops::select_rows(hidden, last);
+  }
+  const at::Tensor normed = passes().last_norm(read, how);
+  for (const std::string& name : options.heads)
+    out.heads.push_back(passes().head(*find_head(name), normed, how).to(at::kCPU));
+  return out;
+}
+
 Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptions& options,
                                      const PassOptions& how) const {
   if (Status status = check_outputs(batch, options); !status.ok()) return status;
@@ -299,26 +326,13 @@ Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptio
     const forward::RowsPtr rows = rows_of(batch);
     const at::Tensor hidden = hidden_states(rows, how);
     Outputs out;
-    if (options.logprobs || options.states)
-      out.states_NH = predicting_states(hidden, *rows, batch, how);
-    if (options.logprobs) {
-      const TokenLogprobs there = logprobs_of(out.states_NH, batch, *options.logprobs, how);
-      const auto on_host = [](const at::Tensor& t) { return t.defined() ? t.to(at::kCPU) : t; };
-      out.logprobs = {there.logprobs_N.to(at::kCPU), on_host(there.entropy_N),
-                      on_host(there.squares_N)};
-    }
-    if (!options.states) out.states_NH = at::Tensor();
-    if (options.heads.empty()) return out;
-    at::Tensor read = of_tokens(hidden, *rows);
-    if (options.last_tokens_only) {
-      std::vector<std::int64_t> last;
-      for (std::size_t i = 1; i < batch.cu_seqlens.size(); ++i)
-        last.push_back(rows->row(batch.cu_seqlens[i] - 1));
-      read = ops::select_rows(hidden, last);
-    }
-    const at::Tensor normed = passes().last_norm(read, how);
-    for (const std::string& name : options.heads)
-      out.heads.push_back(passes().head(*find_head(name), normed, how).to(at::kCPU));
+    if (passes().makes_outputs()) out = outputs_of(hidden, *rows, batch, options, how);
+    std::vector<at::Tensor> made = {out.logprobs.logprobs_N, out.logprobs.entropy_N,
+                                    out.logprobs.squares_N};
+    made.insert(made.end(), out.heads.begin(), out.heads.end());
+    made = passes().outputs(hidden, std::move(made));
+    out.logprobs = {made[0], made[1], made[2]};
+    out.heads.assign(made.begin() + 3, made.end());
     return out;
   });
 }

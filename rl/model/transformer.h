@@ -132,8 +132,8 @@ class Transformer {
 
   /// The ranks of a team make each of their passes together from now on: outputs(), backward() and
   /// idle passes are called by all of them, with the same batch, and this model reads its own part
-  /// of the weights alone (TensorCuts::used()). Passes of graph() stay its own. kInvalidArgument:
-  /// see check_sharing_ranks(). Borrows the team.
+  /// of the weights alone (pass_parts()). Passes of graph() stay its own. kInvalidArgument:
+  /// see check_pass_parts(). Borrows the team.
   runtime::Status share_passes(const PassTeam& team);
   /// nullptr: passes are the model's own.
   const PassTeam* team() const { return team_; }
@@ -219,6 +219,8 @@ class Transformer {
   runtime::Status check_outputs(const PackedBatch& batch, const OutputOptions& options) const;
   at::Tensor predicting_states(const at::Tensor& hidden, const forward::Rows& rows,
                                const PackedBatch& batch, const PassOptions& how) const;
+  Outputs outputs_of(const at::Tensor& hidden, const forward::Rows& rows, const PackedBatch& batch,
+                     const OutputOptions& options, const PassOptions& how) const;
   TokenLogprobs logprobs_of(const at::Tensor& states_NH, const PackedBatch& batch,
                             const LogprobOptions& options, const PassOptions& how) const;
 

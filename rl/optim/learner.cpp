@@ -16,7 +16,7 @@
 #include "rl/checkpoint/checkpoint.h"
 #include "rl/model/family.h"
 #include "rl/model/guarded.h"
-#include "rl/model/tensor_cuts.h"
+#include "rl/model/pass_parts.h"
 #include "rl/model/tensor_span.h"
 #include "rl/optim/shared_folder.h"
 #include "rl/profile/recorder.h"
@@ -83,15 +83,15 @@ std::function<RangeSet(const ModelConfig&)> weights_needed(const LearnerOptions&
   const bool keeps_used = options.zero != ZeroLevel::kWeights;
   return [rank = group.all->rank(), ranks = group.all->size(),
           neighbours = group_of(options, group.all->size()), keeps_used,
-          position = group.team ? group.team->rank() : 0,
-          positions = group.team ? group.team->size() : 1,
-          cut = options.sharing.cut](const ModelConfig& config) {
+          position = group.team ? static_cast<std::size_t>(group.team->rank()) : 0,
+          sharing = PassSharing{.ranks = group.team ? group.team->size() : 1,
+                                .cut = options.sharing.cut}](const ModelConfig& config) {
     const std::vector<ParameterSpec> specs = parameter_layout(config);
     const std::vector<RangeSet> homes =
         homes_of(arena_units(config, specs), arena_elements(specs), ranks, neighbours);
     const RangeSet home = group_homes(homes, neighbours)[static_cast<std::size_t>(rank)];
     if (!keeps_used) return home;
-    return home.united(TensorCuts(config, plan_of(config), positions, cut).used(specs, position));
+    return home.united(pass_parts(config, specs, sharing).used[position]);
   };
 }
 
@@ -108,7 +108,7 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
   if (team_links_) {
     const int teams = communicator_->size() / team_links_->size();
     CHECK(communicator_->rank() / teams == team_links_->rank());
-    CHECK(adapter() == nullptr || options_.sharing.cut != PassCut::kRowsAndExperts);
+    CHECK(adapter() == nullptr || !deals_weights(options_.sharing.cut));
     team_.emplace(*team_links_, options_.sharing.cut);
     CHECK(model_->share_passes(*team_).ok());
     options_.zero = std::max(options_.zero, ZeroLevel::kGradients);
@@ -169,12 +169,12 @@ std::unique_ptr<StepShards> Learner::make_unit_shards(ZeroLevel level) {
   TeamParts teams;
   if (team_) {
     const std::span<const ParameterSpec> specs = model_->parameters().specs();
-    const TensorCuts cuts(model_->config(), plan_of(model_->config()), team_->size(), team_->cut());
-    for (int position = 0; position < team_->size(); ++position)
-      teams.differentiated.push_back(cuts.differentiated(specs, position));
+    PassParts parts =
+        pass_parts(model_->config(), specs, {.ranks = team_->size(), .cut = team_->cut()});
+    teams.differentiated = std::move(parts.differentiated);
     const int count = communicator_->size() / team_->size();
     for (int rank = 0; options_.sharing.cuts_weights() && rank < communicator_->size(); ++rank)
-      weights.used.push_back(cuts.used(specs, rank / count));
+      weights.used.push_back(parts.used[static_cast<std::size_t>(rank / count)]);
   }
   unit_weights_ = std::make_unique<UnitWeights>(*communicator_, *model_, units, homes, weights);
   if (adapter() != nullptr) return nullptr;

@@ -9,7 +9,7 @@
 #include "rl/model/ops.h"
 #include "rl/model/padded_attention.h"
 #include "rl/model/parameters.h"
-#include "rl/model/tensor_cuts.h"
+#include "rl/model/pass_parts.h"
 #include "rl/model/transformer.h"
 #include "rl/rollout/engine_options.h"
 
@@ -55,7 +55,8 @@ std::int64_t logit_bytes(const ModelConfig& config, const MemoryOptions& options
   const LogprobOptions logprobs;
   const std::int64_t all = options.output_tokens * config.vocab_size * kElement;
   const std::int64_t chunk = std::min(all, logit_chunk_bytes(config, options));
-  if (options.sharing.ranks > 1) {  // those that are kept are dealt, and a chunk is whole at a time
+  // Those that are kept are dealt, and a chunk is whole at a time; a pipeline's last stage has all.
+  if (options.sharing.ranks > 1 && options.sharing.cut != PassCut::kLayers) {
     const std::int64_t ranks = options.sharing.ranks;
     return (std::min(all, logprobs.kept_bytes_max) + ranks - 1) / ranks + chunk;
   }
@@ -93,15 +94,16 @@ std::int64_t kept_weights(std::int64_t bytes, const MemoryOptions& options) {
   return (bytes + ranks - 1) / ranks;
 }
 
-// The units as a worker's passes read them and give them gradients; where several share a pass, the
-// first one's, which has the most.
+// The units as a worker's passes read them and give them gradients; where several share a pass,
+// those of the one that has the most.
 std::vector<ArenaUnit> units_of(const ModelConfig& config, const MemoryOptions& options) {
   const std::vector<ParameterSpec> specs = parameter_layout(config);
   std::vector<ArenaUnit> units = arena_units(config, specs);
   if (!options.sharing.cuts_weights()) return units;
-  const RangeSet used = TensorCuts(config, plan_of(config), static_cast<int>(options.sharing.ranks),
-                                   options.sharing.cut)
-                            .used(specs, 0);
+  const PassParts parts = pass_parts(config, specs, options.sharing);
+  const RangeSet& used = *std::max_element(
+      parts.used.begin(), parts.used.end(),
+      [](const RangeSet& a, const RangeSet& b) { return a.elements() < b.elements(); });
   for (ArenaUnit& unit : units) {
     unit.own = unit.own.intersected(used);
     unit.read = unit.read.intersected(used);
@@ -257,7 +259,11 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
     parts.push_back({"sum of leaves", share_of(trained, options)});
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
   std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
-  if (options.sharing.ranks > 1) {
+  std::int64_t layers = config.layers;  // that a worker has
+  if (options.sharing.cut == PassCut::kLayers) {
+    layers = (config.layers + options.sharing.ranks - 1) / options.sharing.ranks;
+    kept = kept / config.layers * layers;
+  } else if (options.sharing.ranks > 1) {
     // Where outputs are cut the inputs of both norms are whole.
     const std::int64_t inputs =
         !cuts_rows(options.sharing.cut) ? config.layers * 2 * config.hidden_size * kElement : 0;
@@ -265,9 +271,7 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   }
   // What enters each layer, and the inside of the one that backward is at.
   const std::int64_t token =
-      options.recompute_layers
-          ? kept / config.layers + config.layers * config.hidden_size * kElement
-          : kept;
+      options.recompute_layers ? kept / layers + layers * config.hidden_size * kElement : kept;
   parts.push_back({"activations", options.forward_tokens * token + logit_bytes(config, options)});
   // The output layer's weight while its log-probs are known and not yet gone back through, and what
   // a layer's products round: its weights, its rows.

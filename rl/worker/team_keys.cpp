@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "rl/model/tensor_cuts.h"
+#include "rl/model/pass_parts.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/zero_level.h"
 
@@ -30,9 +30,17 @@ bool is_number(const Config& config, const std::string& key) {
 }
 
 // A role's own number, where it has one.
+std::string key_in_use(const Config& config, const std::string& role, const std::string& own,
+                       const char* of_all) {
+  return is_megatron(config, role) && is_number(config, own) ? own : of_all;
+}
+
 std::string tensor_key_in_use(const Config& config, const std::string& role) {
-  const std::string own = tensor_ranks_key(role);
-  return is_megatron(config, role) && is_number(config, own) ? own : kTensorRanksKey;
+  return key_in_use(config, role, tensor_ranks_key(role), kTensorRanksKey);
+}
+
+std::string pipeline_key_in_use(const Config& config, const std::string& role) {
+  return key_in_use(config, role, pipeline_ranks_key(role), kPipelineRanksKey);
 }
 
 // Both names say the same: the one above 1.
@@ -59,7 +67,6 @@ Result<std::int64_t> sequence_ranks(const Config& config, const std::string& rol
       key, "1 or as many as " + other + "=" + std::to_string(*own) + ", which means the same");
 }
 
-// An expert's adapter would be learned from where the expert is, and not where the rows are.
 std::string adapter_key(const std::string& role) {
   return role == kStageRole ? "model.lora_rank" : "actor_rollout_ref.model.lora_rank";
 }
@@ -71,7 +78,7 @@ Status check_company(const Config& config, const std::string& role, const std::s
                      const PassSharing& sharing) {
   const bool adapts =
       role != kCriticRole && config.find_int(adapter_key(role)).value_or(std::nullopt) > 0;
-  if (adapts && sharing.cut == PassCut::kRowsAndExperts)
+  if (adapts && deals_weights(sharing.cut))
     return config.out_of_range(key, "1 with " + adapter_key(role) + " above 0");
   const std::string teacher =
       role == kStageRole ? config.find_string(kTeacherKey).value_or(std::nullopt).value_or("") : "";
@@ -89,13 +96,26 @@ Status check_company(const Config& config, const std::string& role, const std::s
 }
 
 // The key that says how many ranks share passes.
-std::string team_key(const Config& config, const std::string& role, const PassSharing& sharing) {
-  switch (sharing.cut) {
+std::string team_key(const Config& config, const std::string& role, PassCut cut) {
+  switch (cut) {
     case PassCut::kOutputs: break;
     case PassCut::kRows: return sequence_key_in_use(config, role);
     case PassCut::kRowsAndExperts: return expert_ranks_key(role);
+    case PassCut::kLayers: return pipeline_key_in_use(config, role);
   }
   return tensor_key_in_use(config, role);
+}
+
+Result<std::int64_t> ranks_of(const Config& config, const std::string& role, PassCut cut) {
+  if (cut == PassCut::kRows) return sequence_ranks(config, role);
+  if (cut == PassCut::kRowsAndExperts && !is_megatron(config, role)) return 1;
+  return number_of(config, team_key(config, role, cut));
+}
+
+// Experts are dealt to ranks that share rows as well.
+bool go_together(const PassSharing& one, const PassSharing& other) {
+  return one.cut == PassCut::kRows && other.cut == PassCut::kRowsAndExperts &&
+         one.ranks == other.ranks;
 }
 
 }  // namespace
@@ -114,27 +134,30 @@ std::string expert_ranks_key(const std::string& role) {
                             : role + ".megatron.expert_model_parallel_size";
 }
 
+std::string pipeline_ranks_key(const std::string& role) {
+  return role == kStageRole ? "engine.pipeline_model_parallel_size"
+                            : role + ".megatron.pipeline_model_parallel_size";
+}
+
 Result<PassSharing> pass_sharing_from_config(const Config& config, const std::string& role) {
-  const Result<std::int64_t> tensor = number_of(config, tensor_key_in_use(config, role));
-  if (!tensor.ok()) return tensor.status();
-  const Result<std::int64_t> sequence = sequence_ranks(config, role);
-  if (!sequence.ok()) return sequence.status();
-  Result<std::int64_t> experts = 1;
-  if (is_megatron(config, role)) experts = number_of(config, expert_ranks_key(role));
-  if (!experts.ok()) return experts.status();
-  PassSharing sharing{.ranks = *tensor};
-  if (*sequence > 1) sharing = {.ranks = *sequence, .cut = PassCut::kRows};
-  if (*experts > 1) sharing = {.ranks = *experts, .cut = PassCut::kRowsAndExperts};
+  PassSharing sharing;
+  for (const PassCut cut :
+       {PassCut::kOutputs, PassCut::kRows, PassCut::kRowsAndExperts, PassCut::kLayers}) {
+    const Result<std::int64_t> ranks = ranks_of(config, role, cut);
+    if (!ranks.ok()) return ranks.status();
+    if (*ranks == 1) continue;
+    const PassSharing other{.ranks = *ranks, .cut = cut};
+    if (sharing.ranks > 1 && !go_together(sharing, other)) {
+      const bool may_be_equal = sharing.cut == PassCut::kRows && cut == PassCut::kRowsAndExperts;
+      return config.out_of_range(team_key(config, role, cut),
+                                 (may_be_equal ? "1 or as many as " : "1 with ") +
+                                     team_key(config, role, sharing.cut) + "=" +
+                                     std::to_string(sharing.ranks));
+    }
+    sharing = other;
+  }
   if (sharing.ranks == 1) return PassSharing();
-  const std::string key = team_key(config, role, sharing);
-  if (*tensor > 1 && cuts_rows(sharing.cut)) {
-    return config.out_of_range(
-        key, "1 with " + tensor_key_in_use(config, role) + "=" + std::to_string(*tensor));
-  }
-  if (*experts > 1 && *sequence > 1 && *sequence != *experts) {
-    return config.out_of_range(key, "1 or as many as " + sequence_key_in_use(config, role) + "=" +
-                                        std::to_string(*sequence));
-  }
+  const std::string key = team_key(config, role, sharing.cut);
   if (Status status = check_company(config, role, key, sharing); !status.ok()) return status;
   return sharing;
 }
@@ -145,6 +168,7 @@ const std::map<PassCut, std::string> kShared = {
     {PassCut::kOutputs, "the outputs of each pass"},
     {PassCut::kRows, "the rows of each pass"},
     {PassCut::kRowsAndExperts, "the rows of each pass and the experts"},
+    {PassCut::kLayers, "the layers of each pass"},
 };
 
 }  // namespace
@@ -161,8 +185,8 @@ std::string teams_text(const Config& config, const std::string& role, std::int64
 std::vector<std::string> unused_strategy_keys(const Config& config, const std::string& role) {
   std::vector<std::string> lines;
   if (is_megatron(config, role)) return lines;
-  for (const std::string& key :
-       {tensor_ranks_key(role), context_ranks_key(role), expert_ranks_key(role)}) {
+  for (const std::string& key : {tensor_ranks_key(role), context_ranks_key(role),
+                                 expert_ranks_key(role), pipeline_ranks_key(role)}) {
     if (is_number(config, key) && *config.find(key) != 1)
       lines.push_back(key + " has no effect without " + role + ".strategy=megatron");
   }
@@ -173,7 +197,7 @@ Status check_teams(const Config& config, const std::string& role, std::int64_t w
   const Result<PassSharing> sharing = pass_sharing_from_config(config, role);
   if (!sharing.ok() || workers % sharing->ranks == 0) return sharing.status();
   return config.out_of_range(
-      team_key(config, role, *sharing),
+      team_key(config, role, sharing->cut),
       "a divisor of the number of workers, which is " + std::to_string(workers));
 }
 
@@ -181,8 +205,7 @@ Status check_pass_sharing(const Config& config, const std::string& role, const M
                           std::int64_t workers) {
   if (Status divides = check_teams(config, role, workers); !divides.ok()) return divides;
   const PassSharing sharing = pass_sharing_from_config(config, role).value_or(PassSharing());
-  return check_sharing_ranks(model, static_cast<int>(sharing.ranks), sharing.cut)
-      .with_context(team_key(config, role, sharing));
+  return check_pass_parts(model, sharing).with_context(team_key(config, role, sharing.cut));
 }
 
 }  // namespace rl

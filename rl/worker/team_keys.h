@@ -1,5 +1,5 @@
-// How the workers of a role share its passes (tensor, sequence and expert parallelism), as a
-// configuration says it.
+// How the workers of a role share its passes (tensor, sequence, expert and pipeline parallelism),
+// as a configuration says it.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,15 @@ namespace rl {
 /// The number of tensor-parallel ranks of all roles that have none of their own.
 inline constexpr const char* kTensorRanksKey = "parallel_config.tensor_parallel_size";
 
+/// The number of pipeline stages, likewise.
+inline constexpr const char* kPipelineRanksKey = "parallel_config.pipeline_parallel_size";
+
 /// A role's own keys: "critic.megatron.tensor_model_parallel_size",
 /// "critic.ulysses_sequence_parallel_size", "critic.megatron.expert_model_parallel_size".
 std::string tensor_ranks_key(const std::string& role);
 std::string sequence_ranks_key(const std::string& role);
 std::string expert_ranks_key(const std::string& role);
+std::string pipeline_ranks_key(const std::string& role);
 
 /// Keys below `megatron` count with strategy=megatron (a stage's always), and before the others.
 /// Ranks that have experts of their own share the rows of their passes as well.

@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -16,7 +17,7 @@
 
 #include "rl/comm/thread_links.h"
 #include "rl/model/arena_units.h"
-#include "rl/model/tensor_cuts.h"
+#include "rl/model/pass_parts.h"
 #include "rl/optim/learner.h"
 #include "rl/worker/shared_pass.h"
 #include "tests/rl/model/fixtures.h"
@@ -32,7 +33,8 @@ constexpr int kSteps = 3;
 constexpr int kPasses = 2;  // of a leaf
 
 struct Training {
-  fs::path model = {};     // empty: testing::large_config()
+  fs::path model = {};  // empty: testing::large_config(layers)
+  std::int64_t layers = 2;
   std::uint64_t seed = 0;  // of the data
   int leaves = 1;
   bool adapter = false;
@@ -97,8 +99,8 @@ PackedBatch pass_of(const Training& run, int step, int leaf, int pass, const Mod
 
 std::unique_ptr<Transformer> load(const Training& run) {
   if (run.model.empty())
-    return std::make_unique<Transformer>(testing::large_config(),
-                                         Parameters::random(testing::large_config(), 1),
+    return std::make_unique<Transformer>(testing::large_config(run.layers),
+                                         Parameters::random(testing::large_config(run.layers), 1),
                                          TransformerOptions{.threads = 1});
   auto config = ModelConfig::load(run.model);
   EXPECT_TRUE(config.ok()) << config.status().to_string();
@@ -231,12 +233,12 @@ void expect_two_units(const fs::path& folder, const Outcome& outcome) {
 }
 
 // One of the numbers of ranks that may share a pass.
-int drawn_tensor(const fs::path& folder, int ranks, int least, int drawn) {
+int drawn_tensor(const fs::path& folder, int ranks, PassCut cut, int least, int drawn) {
   const auto config = ModelConfig::load(folder);
   EXPECT_TRUE(config.ok());
   std::vector<int> possible;
   for (int tensor = least; tensor <= ranks; ++tensor)
-    if (ranks % tensor == 0 && check_sharing_ranks(*config, tensor).ok())
+    if (ranks % tensor == 0 && check_pass_parts(*config, {.ranks = tensor, .cut = cut}).ok())
       possible.push_back(tensor);
   return possible[static_cast<std::size_t>(drawn) % possible.size()];
 }
@@ -249,23 +251,32 @@ int drawn_shard(int ranks, int drawn) {
   return possible[static_cast<std::size_t>(drawn) % possible.size()];
 }
 
-// A number of experts that so many ranks can be dealt.
-bool has_experts_for(const fs::path& folder, int ranks) {
+bool can_share(const fs::path& folder, const PassSharing& sharing) {
   const auto config = ModelConfig::load(folder);
   EXPECT_TRUE(config.ok());
-  return check_sharing_ranks(*config, ranks, PassCut::kRowsAndExperts).ok();
+  return check_pass_parts(*config, sharing).ok();
 }
 
-// Returns the mesh that was drawn.
+const char* text_of(PassCut cut) {
+  switch (cut) {
+    case PassCut::kOutputs: break;
+    case PassCut::kRows: return " by rows";
+    case PassCut::kRowsAndExperts: return " by rows and experts";
+    case PassCut::kLayers: return " by layers";
+  }
+  return " by outputs";
+}
+
+// Returns the mesh that was drawn, with teams that share passes in that way, where one is given.
 Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed, bool long_passes,
-                      bool deals_experts = false) {
+                      std::optional<PassCut> cut = std::nullopt) {
   std::mt19937 random(static_cast<unsigned>(seed));
   const auto draw = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };
   Training run{.model = folder, .seed = seed, .long_passes = long_passes};
   run.leaves = draw(3, run.long_passes ? 4 : 8);
-  run.adapter = draw(0, 2) == 0 && !deals_experts;
+  run.adapter = draw(0, 2) == 0 && !(cut && deals_weights(*cut));
   run.optimizer = draw(0, 2) == 0 ? OptimizerKind::kSgd : OptimizerKind::kAdamW;
   SCOPED_TRACE(folder.filename().string() + ", seed " + std::to_string(seed) + ", " +
                std::to_string(run.leaves) + " leaves" + (run.adapter ? ", an adapter" : "") +
@@ -276,16 +287,17 @@ Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed, bool long_pass
   Mesh several{.ranks = run.long_passes ? 2 * draw(1, 2) : draw(2, 8),
                .zero = static_cast<ZeroLevel>(draw(0, 3)),
                .reshard_after_forward = draw(0, 2) > 0};
-  several.tensor =
-      drawn_tensor(folder, several.ranks, /*least=*/run.long_passes ? 2 : 1, draw(0, 3));
+  const bool is_shared = run.long_passes || cut;
+  if (cut == PassCut::kLayers) several.ranks = 2 * draw(1, 4);
+  several.tensor = drawn_tensor(folder, several.ranks, cut.value_or(PassCut::kOutputs),
+                                /*least=*/is_shared ? 2 : 1, draw(0, 3));
   several.shard_ranks = drawn_shard(several.ranks, draw(0, 11));
   if (run.long_passes || draw(0, 4) == 0) several.cut = PassCut::kRows;
-  if (deals_experts) several.cut = PassCut::kRowsAndExperts;
-  SCOPED_TRACE(
-      std::to_string(several.ranks) + " ranks, ZeRO " +
-      std::to_string(static_cast<int>(several.zero)) + ", teams of " +
-      std::to_string(several.tensor) + (cuts_rows(several.cut) ? " by rows" : " by outputs") +
-      (deals_experts ? " and experts" : "") + ", shards of " + std::to_string(several.shard_ranks));
+  if (cut) several.cut = *cut;
+  SCOPED_TRACE(std::to_string(several.ranks) + " ranks, ZeRO " +
+               std::to_string(static_cast<int>(several.zero)) + ", teams of " +
+               std::to_string(several.tensor) + text_of(several.cut) + ", shards of " +
+               std::to_string(several.shard_ranks));
   const Outcome all = train_on(run, several);
   EXPECT_EQ(all.norms, one.norms);
   if (several.zero == ZeroLevel::kWeights && several.reshard_after_forward)
@@ -364,10 +376,8 @@ TEST(AnyMesh, TrainsEveryFamilyToTheSameBits) {
       const bool in_groups = drawn.shard_ranks > 0 && drawn.shard_ranks < drawn.ranks;
       if (in_groups && drawn.zero == ZeroLevel::kWeights) ++grouped;
     }
-    if (!has_experts_for(folder, 2)) continue;
-    const Mesh drawn =
-        expect_same_bits(folder, ++seed, /*long_passes=*/true, /*deals_experts=*/true);
-    EXPECT_EQ(drawn.cut, PassCut::kRowsAndExperts);
+    if (!can_share(folder, {.ranks = 2, .cut = PassCut::kRowsAndExperts})) continue;
+    (void)expect_same_bits(folder, ++seed, /*long_passes=*/true, PassCut::kRowsAndExperts);
     ++mixtures;
   }
   EXPECT_GT(shared, 9);
@@ -375,6 +385,43 @@ TEST(AnyMesh, TrainsEveryFamilyToTheSameBits) {
   EXPECT_GT(grouped, 5);
   EXPECT_GT(families, 20);
   EXPECT_GT(mixtures, 2);
+}
+
+TEST(AnyMesh, PipelinesTrainEveryFamilyToTheSameBits) {
+  std::uint64_t seed = 1000;
+  int families = 0;
+  int sharded = 0;
+  for (const fs::path& folder : testing::model_cases()) {
+    if (!can_share(folder, {.ranks = 2, .cut = PassCut::kLayers})) continue;
+    ++families;
+    const bool long_passes = families % 2 == 0;
+    const Mesh drawn = expect_same_bits(folder, ++seed, long_passes, PassCut::kLayers);
+    if (drawn.zero == ZeroLevel::kWeights) ++sharded;
+  }
+  EXPECT_GT(families, 20);
+  EXPECT_GT(sharded, 2);
+}
+
+// Of stages of one layer and of two, in teams side by side, and a checkpoint of them.
+TEST(AnyMesh, PipelinesOfUnevenStages) {
+  const support::TemporaryFolder folder;
+  const Training run{.layers = 5, .seed = 5, .leaves = 5};
+  const Outcome one = train_on(run, {});
+  ASSERT_GT(one.norms.front(), 0.0);
+  for (const auto& [ranks, stages] : {std::array{2, 2}, {3, 3}, {6, 3}}) {
+    for (const ZeroLevel zero : {ZeroLevel::kNone, ZeroLevel::kWeights}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(stages) + " stages, ZeRO " +
+                   std::to_string(static_cast<int>(zero)));
+      const Mesh mesh{.ranks = ranks, .zero = zero, .tensor = stages, .cut = PassCut::kLayers};
+      const fs::path saved = folder.file(std::to_string(ranks * 4 + static_cast<int>(zero)));
+      (void)train_on(run, mesh, {.last = 2, .into = saved});
+      const Outcome rest = train_on(run, {}, {.first = 2, .from = saved});
+      EXPECT_EQ(rest.norms.back(), one.norms.back());
+      const Outcome all = train_on(run, mesh);
+      EXPECT_EQ(all.norms, one.norms);
+      for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
+    }
+  }
 }
 
 }  // namespace

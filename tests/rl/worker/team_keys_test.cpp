@@ -128,6 +128,38 @@ TEST(TeamKeys, ExpertsAreSharedWithTheRows) {
   EXPECT_TRUE(check_pass_sharing(*config, kActorRole, model, 2).ok());
 }
 
+TEST(TeamKeys, LayersGoOverTheStagesOfAPipeline) {
+  const auto sharing = [](std::vector<std::string> overrides) {
+    overrides.push_back("actor_rollout_ref.actor.strategy=megatron");
+    const auto config = Config::load({.file = {}, .overrides = std::move(overrides)});
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return pass_sharing_from_config(*config, kActorRole);
+  };
+  const std::string own = "actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=2";
+  EXPECT_EQ(sharing({own})->ranks, 2);
+  EXPECT_EQ(sharing({own})->cut, PassCut::kLayers);
+  EXPECT_EQ(sharing({"parallel_config.pipeline_parallel_size=3"})->ranks, 3);
+  EXPECT_EQ(sharing({own, "parallel_config.pipeline_parallel_size=3"})->ranks, 2);
+  EXPECT_EQ(sharing({own, "parallel_config.tensor_parallel_size=2"}).status().message(),
+            "actor_rollout_ref.actor.megatron.pipeline_model_parallel_size: must be 1 with "
+            "parallel_config.tensor_parallel_size=2, got 2 (from the command line)");
+  EXPECT_FALSE(sharing({own, "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"}).ok());
+  EXPECT_FALSE(sharing({own, "actor_rollout_ref.model.lora_rank=4"}).ok());
+  const auto config = Config::load({.file = {}, .overrides = {own}});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(pass_sharing_from_config(*config, kActorRole)->ranks, 1);
+  EXPECT_EQ(unused_strategy_keys(*config, kActorRole).size(), 1u);
+  const auto all =
+      Config::load({.file = {}, .overrides = {"parallel_config.pipeline_parallel_size=3"}});
+  EXPECT_EQ(teams_text(*all, kCriticRole, 6),
+            "critic: 2 teams of 3 workers that share the layers of each pass");
+  ModelConfig model;
+  model.layers = 2;
+  EXPECT_EQ(check_pass_sharing(*all, kCriticRole, model, 6).message(),
+            "parallel_config.pipeline_parallel_size: the model has 2 layers, which cannot be dealt "
+            "to 3 stages of a pipeline");
+}
+
 TEST(TeamKeys, WhatDoesNotGoWithThemIsNamed) {
   const std::string two = "parallel_config.tensor_parallel_size=2";
   const auto complaint = [&](const std::string& other) {

@@ -1,0 +1,28 @@
+// Which part of a model's weights each of the ranks that share a pass works with.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "rl/mesh/pass_sharing.h"
+#include "rl/mesh/range_set.h"
+#include "rl/model/model_config.h"
+#include "rl/model/parameters.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// By position in a team.
+struct PassParts {
+  std::vector<RangeSet> used;            // what a rank reads
+  std::vector<RangeSet> differentiated;  // what it computes the gradient of: no element has two
+};
+
+PassParts pass_parts(const ModelConfig& config, std::span<const ParameterSpec> specs,
+                     const PassSharing& sharing);
+
+/// Whether so many ranks can share a pass. kInvalidArgument: the model has fewer key heads, experts
+/// or layers than there are ranks to deal them to.
+runtime::Status check_pass_parts(const ModelConfig& config, const PassSharing& sharing);
+
+}  // namespace rl

@@ -1,0 +1,61 @@
+// Pipeline: what a stage takes from the one before it in a pass, and hands on to the next.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "rl/model/pass_team.h"
+#include "rl/model/stage_cuts.h"
+
+namespace rl {
+
+/// Pipeline parallelism (Huang et al. 2019, "GPipe", arXiv:1811.06965): the ranks of a team are the
+/// stages, each of which computes its own layers, of all rows. Every rank goes through all layers
+/// of a pass, and back, in the same order: at the border of two stages rows go from one to the
+/// other, and the others go past it. The errors of the team's communicator end the pass. Borrows
+/// the team.
+class Pipeline {
+ public:
+  /// Told of each layer on the way back; see LayerListener::before_backward.
+  using Told = std::function<void(std::int64_t layer)>;
+  /// What remains to be done on the last stage when the first one has gone back through all.
+  using Behind = std::function<void()>;
+
+  Pipeline(const PassTeam& team, StageCuts cuts) : team_(&team), cuts_(std::move(cuts)) {}
+
+  int stage() const { return team_->rank(); }
+  bool is_first() const { return stage() == 0; }
+  bool is_last() const { return stage() + 1 == team_->size(); }
+  bool has(std::int64_t layer) const;
+  const StageCuts& cuts() const { return cuts_; }
+
+  /// The pass comes to a layer, with this stage's output `x` [rows, width], if it has begun. Where
+  /// another stage begins there, x is handed on; where this one does, what it takes is returned,
+  /// with a graph if `trains`, whose way back ends with `behind`.
+  at::Tensor at_layer(std::int64_t layer, const at::Tensor& x, std::int64_t rows,
+                      std::int64_t width, bool trains, const Told& told,
+                      const Behind& behind) const;
+
+  /// Behind all layers: what the last stage made of the pass (fp32, on the CPU, some may be
+  /// undefined), on every stage. On the others the way back from them leads to `x`, this stage's
+  /// own output. Those that have a graph have one everywhere.
+  std::vector<at::Tensor> outputs(const at::Tensor& x, std::vector<at::Tensor> made,
+                                  const Told& told) const;
+
+  /// The embeddings of the first stage, whose gradient is the last one's to add: it goes there.
+  at::Tensor giving_gradient_to_last(const at::Tensor& embeddings) const;
+  /// That gradient, on the last stage, [rows, width]; called by all but the first.
+  at::Tensor gradient_of_first(std::int64_t rows, std::int64_t width) const;
+
+ private:
+  at::Tensor back_at(int begun, const at::Tensor& gradient, std::int64_t rows,
+                     std::int64_t width) const;
+
+  const PassTeam* team_;
+  StageCuts cuts_;
+};
+
+}  // namespace rl

@@ -1,0 +1,45 @@
+// StageCuts: which layers of a model, and which weights, each stage of a pipeline has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "rl/mesh/column_cut.h"
+#include "rl/mesh/range_set.h"
+#include "rl/model/model_config.h"
+#include "rl/model/parameters.h"
+
+namespace rl {
+
+/// Layers are dealt in their order, unevenly where they do not divide. The first stage has the
+/// embeddings, the last one the last norm, the output layer and heads; of a tied output layer both
+/// read the table, and the last one adds up its gradient. A value.
+class StageCuts {
+ public:
+  StageCuts(const ModelConfig& config, std::span<const ParameterSpec> specs, int stages);
+
+  int stages() const { return layers_.ranks(); }
+  /// How the stages have the layers.
+  const ColumnCut& layers() const { return layers_; }
+  /// The stage that begins with that layer, but for the first one.
+  std::optional<int> begun_by(std::int64_t layer) const;
+  /// Whether embeddings and output layer are one.
+  bool is_tied() const { return tied_; }
+
+  /// What a stage reads.
+  const RangeSet& used(int stage) const { return used_[static_cast<std::size_t>(stage)]; }
+  /// Of what it computes the gradient: each element has one such stage.
+  const RangeSet& differentiated(int stage) const {
+    return differentiated_[static_cast<std::size_t>(stage)];
+  }
+
+ private:
+  ColumnCut layers_;
+  bool tied_ = false;
+  std::vector<RangeSet> used_;
+  std::vector<RangeSet> differentiated_;
+};
+
+}  // namespace rl
