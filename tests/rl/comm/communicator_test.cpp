@@ -189,6 +189,25 @@ TEST_P(CommunicatorTest, ExchangesWhatEachPairHasAgreedOn) {
   });
 }
 
+// A rank without a part in a transfer is at the same operation as the others behind it.
+TEST_P(CommunicatorTest, ATransferCountsWhereARankMovesNothing) {
+  on_ranks(GetParam(), 3, [](Communicator& group) {
+    float sent = 7, there = 0;
+    std::vector<Outgoing> outgoing;
+    std::vector<Incoming> incoming;
+    if (group.rank() == 0) outgoing.push_back({1, std::as_bytes(std::span(&sent, 1))});
+    if (group.rank() == 1) incoming.push_back({0, std::as_writable_bytes(std::span(&there, 1))});
+    Transfer transfer = group.begin_exchange(outgoing, incoming, "a part");
+    ASSERT_TRUE(group.finish(transfer).ok());
+    EXPECT_EQ(there, group.rank() == 1 ? 7 : 0);
+    EXPECT_TRUE(group.finish(transfer).ok());  // without effect, on all
+    EXPECT_EQ(group.pulse().operations, 2u);
+    const auto ranks = group.all_gather(static_cast<std::uint64_t>(group.rank()));
+    ASSERT_TRUE(ranks.ok()) << ranks.status().to_string();
+    EXPECT_EQ(*ranks, (std::vector<std::uint64_t>{0, 1, 2}));
+  });
+}
+
 TEST_P(CommunicatorTest, NamesTheOperationAndTheRankThatIsGone) {
   on_ranks(GetParam(), 2, [](Communicator& group) {
     if (group.rank() == 1) return;  // leaves the group

@@ -229,7 +229,7 @@ TEST(Check, UnderstandsOlderAndColloquialNames) {
         Case{"parallel_config.tensor_parallel_size=auto", "parallel_config.tensor_parallel_size",
              Verdict::kUsed},
         Case{"parallel_config.pipeline_parallel_size=auto",
-             "parallel_config.pipeline_parallel_size", Verdict::kNoEffect},
+             "parallel_config.pipeline_parallel_size", Verdict::kUsed},
         Case{"parallel_config.pipeline_parallel_size=two", "parallel_config.pipeline_parallel_size",
              Verdict::kInvalid},
         Case{"reward_model.reward_manager=naive", "reward.reward_manager.name", Verdict::kUsed},
