@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rl/mesh/unit_homes.h"
+#include "rl/model/family.h"
 #include "rl/model/guarded.h"
 #include "rl/model/tensor_span.h"
 #include "rl/optim/home_exchange.h"
@@ -36,7 +37,8 @@ UnitWeights::UnitWeights(Communicator& communicator, Transformer& model,
       packed_(copies_[static_cast<std::size_t>(communicator.rank())]),
       arena_(elements_of(model.parameters().arena())),
       pages_(arena_),
-      there_(units_.size(), 0) {
+      there_(units_.size(), 0),
+      projects_embeddings_(static_cast<bool>(plan_of(model.config()).project_in)) {
   CHECK(communicator.size() % group_ == 0);
   CHECK(!options_.stays || (!has_copies() && !options_.begins_scattered));
   if (options_.begins_scattered)
@@ -187,7 +189,10 @@ void UnitWeights::before_backward(std::int64_t layer) {
   const int unit = static_cast<int>(layer) + 1;
   bring(unit);
   let_go_of_what_follows(unit);
-  if (unit > 1) fetch(unit - 1);
+  if (unit > 1)
+    fetch(unit - 1);
+  else if (projects_embeddings_)
+    bring(0);  // what widens the embeddings goes back through its weight
 }
 
 void UnitWeights::after_pass() {

@@ -118,7 +118,8 @@ class UnitWeights final : public LayerListener {
   std::vector<float> step_;  // where there are copies, the home that an optimizer works on
   bool steps_ = false;       // it does
   ArenaPages pages_;
-  std::vector<char> there_;  // by unit: it has memory
+  std::vector<char> there_;         // by unit: it has memory
+  const bool projects_embeddings_;  // between their width and that of the layers
   int coming_ = kNone;
   Transfer transfer_;
   int whole_ = 1;  // gathers that nobody has undone
