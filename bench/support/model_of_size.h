@@ -8,7 +8,8 @@
 
 namespace bench {
 
-/// A dense model with tied embeddings of about so many MiB in fp32, and of one layer at least.
+/// A dense model with tied embeddings and at least one layer, whose weights take about `mib` MiB in
+/// fp32.
 inline rl::ModelConfig model_of_size(std::int64_t mib) {
   rl::ModelConfig config;
   config.family = "llama";

@@ -79,10 +79,6 @@ std::string unknown_meaning(const std::string& key, const KeyTable& keys, bool s
   return "nobody knows this key" + (nearest.empty() ? "" : "; is " + nearest[0] + " meant?");
 }
 
-std::string show_value(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 /// Whether it can be written as JSON, which is how configurations travel: its texts are UTF-8.
 bool is_utf8(const ordered_json& value) {
   try {

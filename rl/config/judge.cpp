@@ -71,6 +71,10 @@ bool is_empty_value(const ordered_json& value) {
   return value.is_null() || (value.is_structured() && value.empty()) || is_empty_text(value);
 }
 
+std::string show_value(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 std::string describe_value(const ordered_json& value) {
   switch (value.type()) {
     case ordered_json::value_t::string: return "the string '" + value.get<std::string>() + "'";

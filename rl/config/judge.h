@@ -28,6 +28,9 @@ bool is_empty_text(const nlohmann::ordered_json& value);
 /// Null, and an empty text, list or dictionary: nothing was said.
 bool is_empty_value(const nlohmann::ordered_json& value);
 
+/// As a command line would have it: a text without quotes, all else as JSON.
+std::string show_value(const nlohmann::ordered_json& value);
+
 /// "the string 'four'", "the number 3.5", "null", "a list": a value in a message.
 std::string describe_value(const nlohmann::ordered_json& value);
 

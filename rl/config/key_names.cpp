@@ -12,7 +12,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string setting(const std::string& name, const ordered_json& value) {
-  return name + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+  return name + "=" + show_value(value);
 }
 
 }  // namespace

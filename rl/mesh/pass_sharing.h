@@ -15,8 +15,8 @@ inline bool cuts_rows(PassCut cut) {
   return cut == PassCut::kRows || cut == PassCut::kRowsAndExperts;
 }
 
-/// Whether what is dealt is computed by one rank for all: an adapter beside it would be learned
-/// from there, and not where the rows are.
+/// Whether each layer or expert is on one rank, which computes it for the rows of all: an adapter
+/// beside it would get its gradient there instead of where the rows are.
 inline bool deals_weights(PassCut cut) {
   return cut == PassCut::kRowsAndExperts || cut == PassCut::kLayers;
 }

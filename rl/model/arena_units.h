@@ -17,6 +17,9 @@ struct ArenaUnit {
   std::string name;  // "layer 3"
   RangeSet own;      // each element of the arena is in one unit, gaps with what is before them
   RangeSet read;     // what passes read there: `own`, and tied embeddings in the last one
+
+  /// What is read there of another unit's: tied embeddings.
+  RangeSet borrowed() const { return read.without(own); }
 };
 
 /// Of an arena with the layout of that model's parameters.

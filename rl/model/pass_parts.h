@@ -21,7 +21,7 @@ struct PassParts {
 PassParts pass_parts(const ModelConfig& config, std::span<const ParameterSpec> specs,
                      const PassSharing& sharing);
 
-/// Whether so many ranks can share a pass. kInvalidArgument: the model has fewer key heads, experts
+/// Checks that the ranks can share a pass. kInvalidArgument: the model has fewer key heads, experts
 /// or layers than there are ranks to deal them to.
 runtime::Status check_pass_parts(const ModelConfig& config, const PassSharing& sharing);
 

@@ -19,7 +19,7 @@ namespace rl {
 /// the team.
 class Pipeline {
  public:
-  /// Told of each layer on the way back; see LayerListener::before_backward.
+  /// Is called with each layer in the backward pass; see LayerListener::before_backward.
   using Told = std::function<void(std::int64_t layer)>;
   /// What remains to be done on the last stage when the first one has gone back through all.
   using Behind = std::function<void()>;

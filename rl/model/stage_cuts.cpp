@@ -9,7 +9,7 @@ StageCuts::StageCuts(const ModelConfig& config, std::span<const ParameterSpec> s
     : layers_(config.layers, 1, stages) {
   CHECK(stages >= 1 && stages <= config.layers);
   const std::vector<ArenaUnit> units = arena_units(config, specs);
-  const RangeSet tied = units.back().read.without(units.back().own);
+  const RangeSet tied = units.back().borrowed();
   tied_ = !tied.empty();
   for (int stage = 0; stage < stages; ++stage) {
     RangeSet used, differentiated;

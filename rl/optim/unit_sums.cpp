@@ -78,7 +78,7 @@ void UnitSums::end_step() { complete_ = false; }
 void UnitSums::before_forward(std::int64_t layer) {
   if (layer + 2 != std::ssize(units_) || !c10::GradMode::is_enabled()) return;
   open(units_.back());
-  if (!(units_.back().place.read == units_.back().place.own)) open(units_.front());
+  if (!units_.back().place.borrowed().empty()) open(units_.front());
 }
 
 // All behind the unit have their gradients.

@@ -121,7 +121,7 @@ std::int64_t used_elements(std::span<const ArenaUnit> units) {
 // UnitSums): one unit's; the embeddings' with the first layer's, and where they are tied with all.
 std::int64_t gradients_in_pass(std::span<const ArenaUnit> units) {
   const std::int64_t embeddings = units.front().own.elements();
-  const bool tied = !(units.back().read == units.back().own);
+  const bool tied = !units.back().borrowed().empty();
   std::int64_t most = 0;
   for (std::size_t unit = 1; unit < units.size(); ++unit)
     most = std::max(most, units[unit].own.elements() + (tied || unit == 1 ? embeddings : 0));
