@@ -8,7 +8,7 @@ namespace runtime {
 
 namespace {
 
-constexpr std::chrono::milliseconds kMoveMarginMax{1000};
+constexpr std::chrono::milliseconds kMoveMarginMax{2000};
 
 }  // namespace
 

@@ -64,6 +64,11 @@ class Keeper {
     return notice ? notice->reason : "";
   }
   void work(int ms) const { support::work_for(std::chrono::milliseconds(ms)); }
+  /// Makes the file when it begins.
+  void note_and_work(std::string file, int ms) const {
+    std::ofstream(file) << ::getpid() << "\n";
+    work(ms);
+  }
 
  private:
   Runtime& runtime_;
@@ -113,7 +118,8 @@ inline int slow_task(std::string file, int ms) {
 inline void register_drain_actors(Runtime& rt) {
   rt.register_actor<Keeper>("Keeper", &Keeper::add, &Keeper::total, &Keeper::drains, &Keeper::pid,
                             &Keeper::node, &Keeper::make, &Keeper::put, &Keeper::hold,
-                            &Keeper::first_of_held, &Keeper::work_until_drained, &Keeper::work);
+                            &Keeper::first_of_held, &Keeper::work_until_drained, &Keeper::work,
+                            &Keeper::note_and_work);
   rt.register_actor<Mortal>("Mortal", &Mortal::add, &Mortal::heard);
   rt.register_actor<Reader>("Reader", &Reader::first);
   rt.register_function("note_and_fill", &note_and_fill);

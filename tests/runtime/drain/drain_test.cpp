@@ -236,12 +236,14 @@ TEST_F(DrainTest, AnEarlierDeadlineReachesActorsOfSharedProcessesThatAreOnTheirW
   auto keeper = make<Keeper>(shared);
   get(keeper.call(&Keeper::add, 4));
   const TestNode other = add_node();
-  (void)keeper.call(&Keeper::work,
-                    100'000);  // it cannot be interrupted, and would have until the drain's end
+  // It cannot be interrupted, and would have until the drain's end.
+  const std::string begun = folder_.file("begun");
+  (void)keeper.call(&Keeper::note_and_work, begun, 100'000);
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(begun); }));
   ASSERT_EQ(drain(leaving, "100s").exit_code, 0);
   EXPECT_NE(node(leaving.id)->drain->waits_for.find("is moving"), std::string::npos)
       << node(leaving.id)->drain->waits_for;
-  ASSERT_EQ(drain(leaving, "5s").exit_code, 0);
+  ASSERT_EQ(drain(leaving, "8s").exit_code, 0);
   EXPECT_TRUE(eventually([&] { return state_of(keeper).moves == 1; }));
   // Not with the node, at its end.
   EXPECT_NE(state_of(keeper).death.text.find("had not served its calls in time"), std::string::npos)
