@@ -12,7 +12,7 @@
 namespace rl {
 
 /// Unit 0 has the embeddings, unit 1 + i layer i, the last one the last norm, the output layer and
-/// heads; see address_space().
+/// heads.
 struct ArenaUnit {
   std::string name;  // "layer 3"
   RangeSet own;      // each element of the arena is in one unit, gaps with what is before them

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "rl/kernel/thread_pool.h"
+#include "rl/model/attend.h"
+#include "rl/model/bound_weights.h"
 #include "rl/model/forward.h"
 #include "rl/model/gradient_arena.h"
 #include "rl/model/layer_listener.h"
@@ -22,8 +24,6 @@
 
 namespace rl {
 
-class DropoutPasses;
-class LoraAdapter;
 class PassTeam;
 class Pipeline;
 
@@ -31,23 +31,10 @@ class Pipeline;
 /// it is given.
 class Graph {
  public:
-  /// Attention of a layer: q [T, heads * D], k and v [T, kv_heads * D] of the pass's rows -> [T,
-  /// heads * D].
-  using Attend =
-      std::function<at::Tensor(std::int64_t layer, const forward::AttentionShape& shape,
-                               const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
-
-  /// What stands beside the model's own weights.
-  struct Adapter {
-    const LoraAdapter& lora;
-    GradientArena* gradients = nullptr;  // of its layout; null: frozen
-    DropoutPasses* passes = nullptr;     // gives those that drop; null: nothing is dropped
-  };
-
   /// `gradients` has the layout of `values`, or is null for a frozen model. With a team its ranks
   /// make passes together, and each reads its own part of the values alone (pass_parts()).
   Graph(const ModelConfig& config, const Parameters& values, GradientArena* gradients,
-        kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt,
+        kernel::ThreadPool& pool, std::optional<BoundAdapter> adapter = std::nullopt,
         const PassTeam* team = nullptr);
   ~Graph();
 
@@ -103,8 +90,5 @@ class Graph {
   std::unique_ptr<Weights> weights_;
   std::vector<LayerListener*> listeners_;
 };
-
-/// What attention does in a layer of that model, for whoever implements Attend.
-forward::AttentionShape attention_shape(const ModelConfig& config, std::int64_t layer);
 
 }  // namespace rl

@@ -236,7 +236,7 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
                            static_cast<std::size_t>(piece.count));
       Status status = piece.count < specs[piece.parameter].count
                           ? reader.read_range(parameter, piece.first, out)
-                          : reader.read_part(parameter, ParameterReader::whole(parameter), out);
+                          : reader.read_whole(parameter, out);
       std::lock_guard lock(mutex);
       if (first_error.ok() && !status.ok()) first_error = std::move(status);
     }

@@ -112,12 +112,6 @@ Status ParameterReader::check(bool heads_may_lack) const {
   return mismatches.status("weights do not fit the " + config_.family + " config");
 }
 
-ParameterPart ParameterReader::whole(const FamilyParameter& parameter) {
-  ParameterPart part{.rows = parameter.shape.empty() ? 1 : parameter.shape.front(), .columns = 1};
-  for (std::size_t i = 1; i < parameter.shape.size(); ++i) part.columns *= parameter.shape[i];
-  return part;
-}
-
 bool ParameterReader::lies_alike(const FamilyParameter& parameter) const {
   return !parameter.transposed && rows_together(parameter) == 1;
 }
@@ -140,41 +134,15 @@ Status ParameterReader::read_range(const FamilyParameter& parameter, std::int64_
   return source_.read_f32_range(stored_name(parameter), first, out);
 }
 
-Status ParameterReader::read_part(const FamilyParameter& parameter, const ParameterPart& part,
-                                  std::span<float> out) const {
-  const ParameterPart all = whole(parameter);
-  CHECK(static_cast<std::int64_t>(out.size()) == part.rows * part.columns);
-  const std::string name = stored_name(parameter);
-  const std::int64_t together = rows_together(parameter);
-  if (part.row % together != 0 || part.rows % together != 0) {
-    return runtime::invalid_argument(name + ": its rows are stored mixed within heads of " +
-                                     std::to_string(together) + ", which cannot be split");
-  }
-  // As the file has it: [stored_rows, stored_columns] with this part in it.
-  ParameterPart stored = part;
-  std::int64_t stored_columns = all.columns;
-  std::vector<float> turned;
-  if (parameter.transposed) {
-    stored = {.row = part.column, .rows = part.columns, .column = part.row, .columns = part.rows};
-    stored_columns = all.rows;
-    turned.resize(out.size());
-  }
+Status ParameterReader::read_whole(const FamilyParameter& parameter, std::span<float> out) const {
+  const std::int64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
+  const std::int64_t columns = static_cast<std::int64_t>(out.size()) / rows;
+  std::vector<float> turned(parameter.transposed ? out.size() : 0);
   const std::span<float> into = parameter.transposed ? std::span(turned) : out;
-  Status status;
-  if (part.rows == all.rows && part.columns == all.columns) {
-    status = source_.read_f32(name, into);
-  } else if (stored.columns == stored_columns) {
-    status = source_.read_f32_range(name, stored.row * stored_columns, into);
-  } else {
-    for (std::int64_t r = 0; r < stored.rows && status.ok(); ++r) {
-      const auto row = into.subspan(static_cast<std::size_t>(r * stored.columns),
-                                    static_cast<std::size_t>(stored.columns));
-      status = source_.read_f32_range(name, (stored.row + r) * stored_columns + stored.column, row);
-    }
-  }
-  if (!status.ok()) return status;
-  if (together > 1) unpermute_heads(out, part.rows / together, part.columns);
-  if (parameter.transposed) transpose(turned, part.rows, part.columns, out);
+  if (Status status = source_.read_f32(stored_name(parameter), into); !status.ok()) return status;
+  if (const std::int64_t together = rows_together(parameter); together > 1)
+    unpermute_heads(out, rows / together, columns);
+  if (parameter.transposed) transpose(turned, rows, columns, out);
   return {};
 }
 

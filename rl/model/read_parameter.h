@@ -1,5 +1,4 @@
-// From a file's tensors to our parameters: names, shapes, and the order of rows, of a parameter or
-// of a part of it.
+// From a file's tensors to our parameters: names, shapes, and the order of rows.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +13,6 @@
 #include "runtime/core/status.h"
 
 namespace rl {
-
-/// Rows [row, row + rows) and columns [column, column + columns) of a parameter; a vector is a
-/// matrix of one column.
-struct ParameterPart {
-  std::int64_t row = 0;
-  std::int64_t rows = 0;
-  std::int64_t column = 0;
-  std::int64_t columns = 0;
-};
 
 /// Reads the parameters of a config from a source. Borrows all three; safe to use from several
 /// threads.
@@ -39,9 +29,6 @@ class ParameterReader {
   /// False for a head that the checkpoint lacks.
   bool is_there(const FamilyParameter& parameter) const;
 
-  /// The whole parameter as a matrix.
-  static ParameterPart whole(const FamilyParameter& parameter);
-
   /// Whether the parameter is stored just as it lies in the arena, so that any stretch of it can be
   /// read alone.
   bool lies_alike(const FamilyParameter& parameter) const;
@@ -54,15 +41,12 @@ class ParameterReader {
   runtime::Status read_range(const FamilyParameter& parameter, std::int64_t first,
                              std::span<float> out) const;
 
-  /// A part, row-major. Only its bytes are read. Rows of GGUF queries and keys have to be whole
-  /// heads, columns whole blocks (kInvalidArgument otherwise).
-  runtime::Status read_part(const FamilyParameter& parameter, const ParameterPart& part,
-                            std::span<float> out) const;
-
-  /// Rows that belong together where GGUF mixes them: a head's; 1 elsewhere.
-  std::int64_t rows_together(const FamilyParameter& parameter) const;
+  /// All of a parameter, row-major.
+  runtime::Status read_whole(const FamilyParameter& parameter, std::span<float> out) const;
 
  private:
+  // Rows that belong together where GGUF mixes them: a head's; 1 elsewhere.
+  std::int64_t rows_together(const FamilyParameter& parameter) const;
   std::string stored_name(const FamilyParameter& parameter) const;
 
   const ModelConfig& config_;

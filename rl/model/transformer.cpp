@@ -88,7 +88,7 @@ void Transformer::rebuild() {
     if (used_.empty())
       return std::make_unique<Graph>(config_, parameters_, trained, *pool_, std::nullopt, team);
     return std::make_unique<Graph>(config_, parameters_, nullptr, *pool_,
-                                   Graph::Adapter{adapters_.at(used_), trained, &dropout_passes_},
+                                   BoundAdapter{adapters_.at(used_), trained, &dropout_passes_},
                                    team);
   };
   graph_ = graph(team_ == nullptr ? gradients : nullptr, nullptr);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rl/mesh/layout.h"
+#include "rl/mesh/zero_level.h"
 #include "rl/mesh/pass_sharing.h"
 #include "rl/model/model_config.h"
 #include "runtime/core/result.h"

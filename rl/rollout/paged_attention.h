@@ -25,7 +25,7 @@ class PagedAttention {
  public:
   PagedAttention(KvCache& cache, std::span<const StepSequence> sequences);
 
-  /// Attention of a layer, as Graph::Attend, after putting the rows' keys and values into the
+  /// Attention of a layer, as Attend, after putting the rows' keys and values into the
   /// cache.
   at::Tensor attend(std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q,
                     const at::Tensor& k, const at::Tensor& v);

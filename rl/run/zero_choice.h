@@ -9,7 +9,7 @@
 
 #include "rl/actor/worker_group.h"
 #include "rl/config/config.h"
-#include "rl/mesh/layout.h"
+#include "rl/mesh/zero_level.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "rl/mesh/layout.h"
+#include "rl/mesh/zero_level.h"
 #include "rl/worker/fsdp_size.h"
 #include "rl/worker/zero_level.h"
 

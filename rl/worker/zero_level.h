@@ -5,7 +5,7 @@
 #include <string>
 
 #include "rl/config/config.h"
-#include "rl/mesh/layout.h"
+#include "rl/mesh/zero_level.h"
 #include "rl/optim/learner.h"
 #include "runtime/core/result.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rl/config/config.h"
-#include "rl/mesh/layout.h"
+#include "rl/mesh/zero_level.h"
 #include "rl/run/memory_fit.h"
 #include "rl/run/rl/run_memory.h"
 #include "rl/run/rl/trainer_options.h"

@@ -40,6 +40,7 @@ struct Training {
   bool adapter = false;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   bool long_passes = false;  // of rows for several ranks, some of them shared
+  bool entropies = false;    // in the loss, and squared probabilities; of 163 tokens
 };
 
 struct Mesh {
@@ -98,10 +99,12 @@ PackedBatch pass_of(const Training& run, int step, int leaf, int pass, const Mod
 }
 
 std::unique_ptr<Transformer> load(const Training& run) {
-  if (run.model.empty())
-    return std::make_unique<Transformer>(testing::large_config(run.layers),
-                                         Parameters::random(testing::large_config(run.layers), 1),
+  if (run.model.empty()) {
+    ModelConfig config = testing::large_config(run.layers);
+    if (run.entropies) config.vocab_size = 163;
+    return std::make_unique<Transformer>(config, Parameters::random(config, 1),
                                          TransformerOptions{.threads = 1});
+  }
   auto config = ModelConfig::load(run.model);
   EXPECT_TRUE(config.ok()) << config.status().to_string();
   auto model = Transformer::load(*config, run.model, 1, {.threads = 1});
@@ -116,7 +119,7 @@ std::unique_ptr<Transformer> load(const Training& run) {
 }
 
 // A pass of the rank at that position of each team, with what it has.
-void learn_batch(Learner& learner, int turn, const PackedBatch& own) {
+void learn_batch(const Training& run, Learner& learner, int turn, const PackedBatch& own) {
   const SharedPass shared(learner.model(), turn);
   const auto batch = shared.packed([&] { return own; });
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
@@ -125,11 +128,15 @@ void learn_batch(Learner& learner, int turn, const PackedBatch& own) {
     ASSERT_TRUE(idle.ok()) << idle.to_string();
     return;
   }
-  const auto outputs = learner.model().outputs(*batch, {.logprobs = LogprobOptions()});
+  LogprobOptions logprobs;
+  if (run.entropies) logprobs = {.temperature = 0.7F, .with_entropy = true, .with_squares = true};
+  const auto outputs = learner.model().outputs(*batch, {.logprobs = logprobs});
   ASSERT_TRUE(outputs.ok()) << outputs.status().to_string();
   const runtime::Status back =
-      shared.backward(*outputs, [](const Outputs& mine) -> runtime::Result<at::Tensor> {
-        return mine.logprobs.logprobs_N.sum() * -0.01;
+      shared.backward(*outputs, [&](const Outputs& mine) -> runtime::Result<at::Tensor> {
+        const TokenLogprobs& of = mine.logprobs;
+        if (!run.entropies) return of.logprobs_N.sum() * -0.01;
+        return ((of.entropy_N - of.logprobs_N) * of.squares_N).sum() * 0.01;
       });
   ASSERT_TRUE(back.ok()) << back.to_string();
   learner.model().end_pass();
@@ -188,7 +195,7 @@ Outcome train_on(const Training& run, const Mesh& mesh, const Stretch& stretch =
             for (int pass = 0; pass < kPasses; ++pass) {
               if (pass + 1 == kPasses && learner.sums_in_passes())
                 learner.expect_last_pass(in_turn, last && turn + 1 == mesh.tensor);
-              learn_batch(learner, turn, pass_of(run, step, first + rank, pass, model));
+              learn_batch(run, learner, turn, pass_of(run, step, first + rank, pass, model));
             }
           }
           const runtime::Status added = learner.add_round(adds, last);
@@ -358,6 +365,21 @@ TEST(AnyMesh, GroupsKeepTheWeightsOnceEach) {
     const Outcome rest = train_on(run, other, {.first = 2, .from = saved});
     EXPECT_EQ(rest.norms.back(), one.norms.back()) << other.ranks;
     EXPECT_TRUE(rest.trained[0] == one.trained[0]) << other.ranks;
+  }
+}
+
+// Gradients of a softmax, of rows that no vector divides and of a team's stretches of rows.
+TEST(AnyMesh, EntropiesOverAnOddVocabulary) {
+  for (const bool long_passes : {false, true}) {
+    const Training run{.seed = 9, .leaves = 4, .long_passes = long_passes, .entropies = true};
+    const Outcome one = train_on(run, {});
+    ASSERT_GT(one.norms.front(), 0.0);
+    for (const PassCut cut : {PassCut::kOutputs, PassCut::kRows, PassCut::kLayers}) {
+      SCOPED_TRACE(text_of(cut));
+      const Outcome all = train_on(run, {.ranks = 2, .tensor = 2, .cut = cut});
+      EXPECT_EQ(all.norms, one.norms);
+      for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
+    }
   }
 }
 
