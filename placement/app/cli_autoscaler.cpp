@@ -127,8 +127,13 @@ int autoscaler_status_command(const std::string& address, bool json) {
     return 0;
   }
   const auto now = static_cast<std::int64_t>(runtime::unix_milliseconds());
-  std::printf("%s", runtime::printable_text(status_text(status, now)).c_str());
-  const std::int64_t age = now - status.value("reported_at_ms", now);
+  std::int64_t age = 0;
+  try {  // whoever may write to the store may have written it
+    std::printf("%s", runtime::printable_text(status_text(status, now)).c_str());
+    age = now - status.value("reported_at_ms", now);
+  } catch (const nlohmann::json::exception&) {
+    return runtime::fail(runtime::internal_error("the autoscaler's status is malformed"));
+  }
   if (age > kStaleMs)
     std::printf(
         "this is %lld s old: the autoscaler does not run, or does not reach the head; see "

@@ -24,6 +24,7 @@ constexpr auto kAskTimeout = std::chrono::seconds(3);
 constexpr auto kEndMax = std::chrono::seconds(18);
 constexpr auto kStopPoll = std::chrono::milliseconds(10);
 constexpr auto kHearMax = std::chrono::seconds(1);
+constexpr auto kEndingMax = std::chrono::seconds(2);
 
 Status ask_to_stop(EventLoop& loop, const ClusterAddress& address,
                    std::unique_ptr<NodeClient>* kept) {
@@ -56,10 +57,15 @@ bool wait_until_stopped(const std::vector<SessionInfo>& sessions, Deadline deadl
   return std::none_of(sessions.begin(), sessions.end(), is_running);
 }
 
-/// Whether a node that was asked in vain hangs, or cannot be reached. Another release, or a lack of
-/// descriptors here, says nothing about it: it may have jobs that run.
-bool is_silent(const Status& asked) {
-  return asked.code() == ErrorCode::kUnavailable || asked.code() == ErrorCode::kDeadlineExceeded;
+/// A node that was asked in vain may have jobs that run, whatever kept it from answering; or it is
+/// just ending.
+bool may_be_killed(const SessionInfo& session, const Status& asked, bool force) {
+  if (force || wait_until_stopped({session}, deadline_after(kEndingMax))) return true;
+  std::fprintf(stderr,
+               "error: node %s (pid %d) could not be asked to stop: %s; whether jobs run there is "
+               "not known: starling stop --force kills it, with its jobs\n",
+               session.address.c_str(), session.pid, printable_text(asked.message()).c_str());
+  return false;
 }
 
 /// Nodes of this machine. The head comes first: it stops the others in order.
@@ -78,14 +84,7 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node,
                    printable_text(asked.message()).c_str());  // a wrong token: not ours to kill
       return 1;
     }
-    if (!asked.ok() && !is_silent(asked) && !force && is_running(sessions[i])) {
-      std::fprintf(stderr,
-                   "error: node %s (pid %d) could not be asked to stop: %s; starling stop --force "
-                   "kills it, with its jobs\n",
-                   sessions[i].address.c_str(), sessions[i].pid,
-                   printable_text(asked.message()).c_str());
-      return 1;
-    }
+    if (!asked.ok() && !may_be_killed(sessions[i], asked, force)) return 1;
     if (!asked.ok()) head_stops_them = false;
     if (!asked.ok() && is_running(sessions[i])) {
       std::fprintf(stderr, "node %s does not answer (%s): killing it\n",

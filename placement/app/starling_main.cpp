@@ -76,8 +76,9 @@ int main(int argc, char** argv) {
     for (const CLI::App* at = &placement::named_command(app); at->get_parent();
          at = at->get_parent())
       command = " " + at->get_name() + command;
+    const std::string mistake = placement::usage_mistake(app, error);
     std::fprintf(stderr, "error: %s; see starling%s --help\n",
-                 placement::usage_mistake(app, error).c_str(), command.c_str());
+                 runtime::printable_text(mistake).c_str(), command.c_str());
     return 2;
   }
   const auto chosen =

@@ -41,7 +41,7 @@ Status check_advertised(const std::string& host) {
 }
 
 /// What other machines can reach needs a token that can't be guessed.
-Status check_token(const std::string& token, const Endpoint& bind) {
+Status check_token(const std::string& token, const Endpoint& bind, const std::string& journal) {
   if (token.empty())
     return invalid_argument(
         "there is no token, by which the cluster's processes know each other; set STARLING_TOKEN "
@@ -52,13 +52,17 @@ Status check_token(const std::string& token, const Endpoint& bind) {
         "node: it is for `starling submit`");
   const double bits = estimated_bits(token);
   if (bind.is_loopback() || bits >= kTokenBitsMin) return {};
-  return invalid_argument("--bind " + bind.host +
-                          ": other machines reach that address, and the token in STARLING_TOKEN or "
-                          "STARLING_TOKEN_FILE is easy to guess (about " +
-                          std::to_string(std::lround(bits)) + " bits; " +
-                          std::to_string(std::lround(kTokenBitsMin)) +
-                          " are needed): leave both unset to have one made, or take what `openssl "
-                          "rand -hex 32` prints");
+  const bool is_of_journal = !journal.empty();
+  return invalid_argument(
+      "--bind " + bind.host + ": other machines reach that address, and the token " +
+      (is_of_journal ? "of the cluster in --journal " + journal
+                     : "in STARLING_TOKEN or STARLING_TOKEN_FILE") +
+      " is easy to guess (about " + std::to_string(std::lround(bits)) + " bits; " +
+      std::to_string(std::lround(kTokenBitsMin)) + " are needed): " +
+      (is_of_journal ? "start it without --bind, change the token (starling token --new), and "
+                       "start it again"
+                     : "leave both unset to have one made, or take what `openssl rand -hex 32` "
+                       "prints"));
 }
 
 /// Addresses at which the node is reached beside its own, each HOST or HOST:PORT.
@@ -219,7 +223,9 @@ Status plan_member(const StartOptions& options, StartPlan& plan, std::string& ho
 }
 
 Status plan_addresses(const StartOptions& options, StartPlan& plan, const std::string& host) {
-  if (Status status = check_token(plan.node.token, Endpoint::tcp(host, 0)); !status.ok())
+  if (Status status =
+          check_token(plan.node.token, Endpoint::tcp(host, 0), plan.earlier ? options.journal : "");
+      !status.ok())
     return status;
   plan.node.bind = Endpoint::tcp(
       host, static_cast<std::uint16_t>(options.port.value_or(options.head ? kDefaultPort : 0)));

@@ -12,6 +12,7 @@ namespace {
 // A letter of an English word has between one and two bits.
 constexpr double kWordLetterBits = 2;
 constexpr double kSeparatorBits = 1;
+constexpr double kDigitBits = 3.3;  // of ten
 // A character that follows from those before it: chance alone makes one, hardly many in a row.
 constexpr double kFollowingBits = 1.5;
 constexpr double kGoesOnFollowingBits = 0.25;
@@ -53,6 +54,14 @@ bool is_in_word(std::string_view token, std::size_t at) {
   return is_letter(at) && (is_letter(at + 1) || (at > 0 && is_letter(at - 1)));
 }
 
+/// Whether the character is a digit beside another one, as in dates and numbers.
+bool is_in_number(std::string_view token, std::size_t at) {
+  const auto is_digit = [&](std::size_t i) {
+    return i < token.size() && std::isdigit(static_cast<unsigned char>(token[i])) != 0;
+  };
+  return is_digit(at) && (is_digit(at + 1) || (at > 0 && is_digit(at - 1)));
+}
+
 /// Whether the character stands between others as it does in sentences and names.
 bool is_separator(unsigned char c) { return std::isalnum(c) == 0; }
 
@@ -72,6 +81,8 @@ double estimated_bits(std::string_view token) {
       bits += kSeparatorBits;
     else if (alphabet != 16 && is_in_word(token, at))
       bits += std::min(full, kWordLetterBits);
+    else if (alphabet != 16 && is_in_number(token, at))
+      bits += std::min(full, kDigitBits);
     else
       bits += full;
     followed = follows;

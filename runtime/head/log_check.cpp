@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "runtime/core/log.h"
 #include "runtime/core/rest_of.h"
 
 namespace runtime {
@@ -81,17 +82,29 @@ Status check_write_ahead_log(std::string_view log) {
   return {};
 }
 
+std::size_t torn_bytes(std::string_view log) {
+  if (log.size() < kHeaderBytes) return log.size();
+  const std::size_t page = big_endian(log, 8);
+  return (log.size() - kHeaderBytes) % (kFrameHeaderBytes + page);
+}
+
 Status check_write_ahead_log_of(const std::filesystem::path& database) {
   const std::string path = database.string() + "-wal";
   std::ifstream file(path, std::ios::binary);
   if (!file) return {};
   const std::string bytes = rest_of(file);
   if (file.bad()) return unavailable("journal " + path + " cannot be read");
-  const Status status = check_write_ahead_log(bytes);
-  return status.ok()
-             ? status
-             : invalid_argument("journal " + path + ": it is damaged (" + status.message() +
-                                "); put a copy in its place, or begin anew with another --journal");
+  if (Status status = check_write_ahead_log(bytes); !status.ok()) {
+    return invalid_argument("journal " + path + ": it is damaged (" + status.message() +
+                            "); put a copy in its place, or begin anew with another --journal");
+  }
+  if (const std::size_t torn = torn_bytes(bytes); torn > 0) {
+    LOG(warn,
+        "journal {} ends within a record, {} bytes of it: what was being written when it ended is "
+        "left out, and more if somebody has shortened the file",
+        path, torn);
+  }
+  return {};
 }
 
 }  // namespace runtime

@@ -1,6 +1,7 @@
 // What SQLite does not say of its write-ahead log: that something in its midst is damaged.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
@@ -15,8 +16,10 @@ namespace runtime {
 /// one had been written whole, and what comes behind it had been acknowledged. `log`: the file's
 /// bytes; empty is fine. Errors: kInvalidArgument, with the number of the frame.
 Status check_write_ahead_log(std::string_view log);
-/// Of a file, if there is one. Errors: kInvalidArgument with its name, kUnavailable when it cannot
-/// be read.
+/// Bytes of a last frame that is not whole: a crash tore it, or the file was shortened.
+std::size_t torn_bytes(std::string_view log);
+/// Of a file, if there is one; a torn end is told to the program's log. Errors: kInvalidArgument
+/// with its name, kUnavailable when it cannot be read.
 Status check_write_ahead_log_of(const std::filesystem::path& database);
 
 }  // namespace runtime

@@ -269,6 +269,9 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop, cons
   if (error) return invalid_argument("journal " + folder.string() + ": " + error.message());
   if (made) fs::permissions(folder, fs::perms::owner_all, error);
   if (Status status = database->take_lock(); !status.ok()) return status;
+  if (fs::is_symlink(database->file(), error))
+    return invalid_argument("journal " + database->file().string() +
+                            " is a link, whose log lies elsewhere; put the file itself there");
   if (Status status = check_write_ahead_log_of(database->file()); !status.ok()) return status;
   Status opened = database->with_reserve([&] { return database->open(); });
   if (!opened.ok()) return opened;

@@ -59,9 +59,13 @@ std::vector<fs::path> id_folders(const fs::path& folder) {
 }
 
 /// Whether the folder was made as a root by this user's Starling. Until the nodes in it have put
-/// back a mark that was removed, they prove it.
+/// back a mark that was removed, they prove it. One that was opened to others since stays a root,
+/// which whoever uses it refuses.
 bool is_own_root(const fs::path& folder) {
-  if (!check_private_folder(folder).ok()) return false;
+  struct stat info {};
+  const bool is_own =
+      ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+  if (!is_own) return false;
   if (read_private_file(folder / kRootMark, kSmallFileBytesMax).ok()) return true;
   const auto folders = node_folders(folder);
   return folders.ok() && std::any_of(folders->begin(), folders->end(), [](const fs::path& node) {
@@ -114,7 +118,7 @@ std::optional<SessionInfo> read_session(const fs::path& dir) {
   info.address = text("address");
   info.bound = text("bound");
   info.head_address = text("head_address");
-  info.is_head = json.value("is_head", false);
+  info.is_head = json.contains("is_head") && json["is_head"] == true;
   info.stop_patience = std::chrono::seconds(
       std::clamp<std::int64_t>(number("stop_patience_s"), 0, kStopPatienceMax.count()));
   info.host = text("host");

@@ -151,6 +151,21 @@ Status make_root_and_parent(const fs::path& root) {
   return make_session_root(root).with_context("the folder of sessions");
 }
 
+std::string node_file_text(const SessionInfo& info) {
+  const nlohmann::json json{{"cluster", info.cluster.hex()},
+                            {"node", info.node.hex()},
+                            {"pid", info.pid},
+                            {"pid_start", info.pid_start},
+                            {"pid_scope", info.pid_scope},
+                            {"host", info.host},
+                            {"address", info.address},
+                            {"bound", info.bound},
+                            {"head_address", info.head_address},
+                            {"is_head", info.is_head},
+                            {"stop_patience_s", info.stop_patience.count()}};
+  return json.dump(2) + "\n";
+}
+
 }  // namespace
 
 Status make_session_root(const fs::path& root) {
@@ -282,19 +297,7 @@ Status SessionFolder::use_token(std::string token) {
 }
 
 Status SessionFolder::write_node_file() const {
-  const SessionInfo& info = *published_;
-  const nlohmann::json json{{"cluster", info.cluster.hex()},
-                            {"node", info.node.hex()},
-                            {"pid", info.pid},
-                            {"pid_start", info.pid_start},
-                            {"pid_scope", info.pid_scope},
-                            {"host", info.host},
-                            {"address", info.address},
-                            {"bound", info.bound},
-                            {"head_address", info.head_address},
-                            {"is_head", info.is_head},
-                            {"stop_patience_s", info.stop_patience.count()}};
-  return write_file_atomic(path_ / "node.json", json.dump(2) + "\n", 0600);
+  return write_file_atomic(path_ / "node.json", node_file_text(*published_), 0600);
 }
 
 Status SessionFolder::publish(SessionInfo info, bool as_last) {
@@ -319,8 +322,11 @@ Status SessionFolder::refresh() {
   if (auto kept = read_private_file(token_file, kMarkBytesMax); !kept.ok() || *kept != token_) {
     if (Status status = write_file_atomic(token_file, token_, 0600); !status.ok()) return status;
   }
-  if (published_ && is_missing(path_ / "node.json")) {
-    if (Status status = write_node_file(); !status.ok()) return status;
+  if (published_) {
+    const auto kept = read_private_file(path_ / "node.json", kMarkBytesMax);
+    if (!kept.ok() || *kept != node_file_text(*published_)) {
+      if (Status status = write_node_file(); !status.ok()) return status;
+    }
   }
   const fs::path last = root() / "last";
   if (is_last_ && is_missing(last)) {

@@ -163,24 +163,34 @@ const std::string& shown_program(const SpawnSpec& spec) {
 }
 
 /// Of fork() and execve(): EAGAIN is a limit of processes there.
-Status start_failure(int error, const SpawnSpec& spec) {
-  const Status status = errno_status(error, "starting " + shown_program(spec));
-  if (error == E2BIG)
-    return invalid_argument("starting " + spec.program +
-                            ": its arguments or environment are too large: Linux takes up to 128 "
-                            "KiB for each variable");
+Status start_failure(int error, const std::string& what) {
+  const Status status = errno_status(error, "starting " + what);
   if (error != EAGAIN) return status;
   return resource_exhausted(status.message() +
                             " (no more processes may be started: ulimit -u, or the cgroup's "
                             "pids.max)");
 }
 
+Status start_failure(int error, const SpawnSpec& spec) {
+  if (error == E2BIG)
+    return invalid_argument("starting " + spec.program +
+                            ": its arguments or environment are too large: Linux takes up to 128 "
+                            "KiB for each variable");
+  return start_failure(error, shown_program(spec));
+}
+
+Status working_folder_failure(int error, const SpawnSpec& spec) {
+  const Status status = errno_status(error, "working folder " + spec.working_dir);
+  if (error != EACCES || !spec.user) return status;
+  return Status(status.code(), status.message() + " (user " + spec.user->name +
+                                   " may not enter it, or a folder above it: chmod o+x)");
+}
+
 Status report_failure(const ChildReport& why, const SpawnSpec& spec) {
   switch (why.what) {
     case ChildReport::What::kUser:
       return errno_status(why.value, "becoming user " + spec.user->name);
-    case ChildReport::What::kWorkingDir:
-      return errno_status(why.value, "working folder " + spec.working_dir);
+    case ChildReport::What::kWorkingDir: return working_folder_failure(why.value, spec);
     case ChildReport::What::kDescriptors:
       return errno_status(why.value, "starting " + shown_program(spec) + ": its descriptors");
     case ChildReport::What::kSupervisor:
@@ -253,7 +263,7 @@ Result<SpawnedProcess> fork_process(const ChildSetup& setup, const std::function
       std::_Exit(code);
     }
   }
-  if (pid < 0) return errno_status(error, "starting a process");
+  if (pid < 0) return start_failure(error, "a process");
   if (setup.group == ProcessGroup::kOwn) ::setpgid(pid, pid);
   return SpawnedProcess(pid, setup.group != ProcessGroup::kInherited);
 }

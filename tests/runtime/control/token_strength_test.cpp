@@ -47,6 +47,7 @@ TEST(TokenStrength, WhatPeopleMakeUpIsWeak) {
                             "P4ssw0rd!P4ssw0rd2024!",
                             "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
                             "deadbeefdeadbeefdeadbeefdeadbeef",
+                            "2026-11-27T07:22:43.000Z-node-1",
                             "7777777777777777777777777777777777777777777777777777"})
     EXPECT_LT(estimated_bits(token), kTokenBitsMin) << token;
 }

@@ -292,12 +292,27 @@ TEST_F(SqliteJournalTest, DropsATornTailAndNothingElse) {
   const auto whole = fs::file_size(copy / "journal.db-wal");
   ASSERT_GT(whole, 9000u);
   folder_ = copy;
+  const auto torn = [&] {
+    std::ifstream in(copy / "journal.db-wal", std::ios::binary);
+    return torn_bytes(std::string{std::istreambuf_iterator<char>(in), {}});
+  };
+  EXPECT_EQ(torn(), 0u);
   fs::resize_file(copy / "journal.db-wal", whole - 2000);
+  EXPECT_EQ(torn(), 24 + 4096 - 2000u);
   const Entries entries = contents();
   EXPECT_GE(entries.size(), 8u);
   EXPECT_LT(entries.size(), 10u);
   for (std::size_t i = 0; i < entries.size(); ++i)
     EXPECT_TRUE(entries.contains("n/" + std::to_string(i))) << i;
+}
+
+TEST_F(SqliteJournalTest, RefusesALinkWhoseLogLiesElsewhere) {
+  ASSERT_TRUE(write(*open(), {{"a", "1"}}));
+  const fs::path elsewhere = temporary_.path() / "elsewhere.db";
+  fs::rename(file(), elsewhere);
+  fs::create_symlink(elsewhere, file());
+  EXPECT_EQ(open_error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(open_error().message().find("is a link"), std::string::npos);
 }
 
 TEST_F(SqliteJournalTest, RefusesAByteThatFlippedInTheMidstOfTheLog) {

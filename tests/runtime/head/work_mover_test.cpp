@@ -33,7 +33,7 @@ TEST_F(WorkMoverTest, MovesWhatMayRestartWhereThereIsRoom) {
   work_.move(node_);
   ASSERT_EQ(actors_.stops.size(), 1u);
   EXPECT_EQ(actors_.stops[0].actor, moves.actor);
-  EXPECT_EQ(actors_.stops[0].grace, 19s) << "a margin is left to save the state";
+  EXPECT_EQ(actors_.stops[0].grace, 18s) << "a margin is left to save the state";
   EXPECT_TRUE(actors_.stops[0].drain);
   EXPECT_TRUE(record(moves).moving);
   EXPECT_NE(record(stays).pending_reason.find("max_restarts is 0"), std::string::npos);

@@ -474,12 +474,17 @@ TEST_F(Cluster, AHeadThatDiesAgainAndAgainIsStartedBeforeItsNodesGiveItUp) {
   })) << "the same member, not one that joined anew";
 }
 
-TEST_F(Cluster, StopEndsANodeThatHangs) {
+TEST_F(Cluster, StopEndsANodeThatHangsIfItIsToldTo) {
   std::string head = start_head();
   SessionInfo session = session_of(head);
   ::kill(session.pid, SIGSTOP);
-  // It cannot answer, so that asking and waiting take their time.
-  CommandResult stopped = starling({"stop", "--address", head});
+  // It cannot answer, so that asking and waiting take their time. It may have jobs.
+  const CommandResult refused = starling({"stop", "--address", head});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("starling stop --force kills it, with its jobs"), std::string::npos)
+      << refused.err;
+  EXPECT_TRUE(process_runs(session.pid));
+  CommandResult stopped = starling({"stop", "--address", head, "--force"});
   EXPECT_EQ(stopped.code, 0) << stopped.err;
   EXPECT_FALSE(process_runs(session.pid));
 }

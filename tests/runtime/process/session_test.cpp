@@ -395,6 +395,20 @@ TEST_F(SessionTest, FoldersThatOthersCanEnterAreRefusedAndStayAsTheyAre) {
   EXPECT_EQ(find_cluster("").status().code(), ErrorCode::kInvalidArgument);
 }
 
+// Nodes live in it: another root beside it would hide them.
+TEST_F(SessionTest, ARootThatWasOpenedSinceIsRefusedByName) {
+  const SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  const fs::path root = session_root();
+  fs::permissions(root, static_cast<fs::perms>(0755));
+  EXPECT_EQ(session_root(), root);
+  for (const Status& status : {find_cluster("").status(), find_sessions().status(),
+                               SessionFolder::create(a_, NodeId::random(), "t").status()}) {
+    EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("chmod 700"), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(mode_of(root), 0755u);
+}
+
 TEST_F(SessionTest, AnotherUsersRootIsTrustedByNobody) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   // A node of "another user", complete with a lock that is held.
@@ -472,6 +486,23 @@ TEST_F(SessionTest, SurvivesDamagedFiles) {
     ASSERT_TRUE(write_file_atomic(info.dir / "node.json", content, 0600).ok());
     EXPECT_TRUE(running_sessions().empty()) << content;
   }
+  const std::string cluster = a_.hex(), node = info.node.hex();
+  for (const std::string other : {R"("yes")", "{}", "null", "[1]"}) {
+    const std::string content = R"({"cluster": ")" + cluster + R"(", "node": ")" + node +
+                                R"(", "is_head": )" + other + R"(, "pid": )" + other +
+                                R"(, "address": )" + other + "}";
+    ASSERT_TRUE(write_file_atomic(info.dir / "node.json", content, 0600).ok());
+    const auto read = read_session(info.dir);
+    ASSERT_TRUE(read) << content;
+    EXPECT_FALSE(read->is_head) << content;
+  }
+  // Its node puts it right, whatever became of it.
+  ASSERT_TRUE(folders_.at(info.dir).refresh().ok());
+  EXPECT_EQ(running_sessions().size(), 1u);
+  ASSERT_TRUE(fs::remove(info.dir / "node.json"));
+  fs::create_symlink("/etc/passwd", info.dir / "node.json");
+  ASSERT_TRUE(folders_.at(info.dir).refresh().ok());
+  EXPECT_EQ(running_sessions().size(), 1u);
 }
 
 TEST(CacheFolder, IsNeverOneThatOtherUsersShare) {
