@@ -84,6 +84,17 @@ std::string supported_families() {
   return names;
 }
 
+// What some families compute with and none of ours does. Whoever put it into a config meant it.
+void refuse_others_scales(JsonFields& fields, bool softcaps) {
+  for (const char* key : {"attention_multiplier", "embedding_multiplier", "logit_scale",
+                          "logits_scaling", "residual_multiplier", "scale_depth", "scale_emb"})
+    fields.only(key, 1.0, "1 is");
+  if (fields.has("clip_qkv")) fields.refuse("clip_qkv", "none is");
+  if (softcaps) return;
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
+    fields.only(key, 0.0, "0 is, but in gemma2");
+}
+
 void read_common(JsonFields& fields, const std::string& where, ModelConfig& config,
                  const ConfigDefaults& defaults) {
   config.hidden_size = fields.integer("hidden_size", 1, kWidthMax);
@@ -106,6 +117,7 @@ void read_common(JsonFields& fields, const std::string& where, ModelConfig& conf
   config.initializer_range = static_cast<float>(fields.number("initializer_range", 0.02, 0.0));
   fields.number("attention_dropout", 0.0,
                 0.0);  // a trainer's choice: no pass of ours leaves anything of the base model out
+  refuse_others_scales(fields, defaults.softcaps);
   const std::string nested = rope_object(fields);
   JsonFields scaling(fields.object(nested), where + ": " + nested);
   if (!defaults.partial_rotary) {

@@ -72,6 +72,7 @@ struct ConfigDefaults {
       0;  // original_max_position_embeddings beside the rope object; 0: what the object says
   bool tied = false;
   bool partial_rotary = false;  // whether partial_rotary_factor has a meaning
+  bool softcaps = false;        // whether attn_ and final_logit_softcapping have one
 };
 /// The keys that most families have in common, under their usual names: sizes, norm, rope, ids.
 void read_common(JsonFields& fields, const std::string& where, ModelConfig& config,

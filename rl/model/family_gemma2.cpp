@@ -13,7 +13,7 @@ void read_gemma2(JsonFields& fields, const std::string& where, ModelConfig& conf
   config.norm = NormKind::kRmsPlusOne;
   config.norm_place = NormPlace::kBoth;
   read_common(fields, where, config,
-              {.kv_heads = 4, .head_dim = 256, .positions = 8192, .tied = true});
+              {.kv_heads = 4, .head_dim = 256, .positions = 8192, .tied = true, .softcaps = true});
   read_activation(fields, "hidden_activation", "gelu_pytorch_tanh",
                   config);  // whatever the older hidden_act says
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));

@@ -1,7 +1,10 @@
 #include "rl/model/rope_config.h"
 
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "rl/model/json_fields.h"
 
@@ -60,6 +63,29 @@ void read_long_rope(JsonFields& fields, JsonFields& scaling, RopeConfig& rope,
       scaling.numbers("long_factor", static_cast<std::size_t>(rotary_dim / 2), 1e-6);
 }
 
+// Keys that no kind knows: what they were to change is not known either.
+void refuse_unknown(JsonFields& scaling, const json& object) {
+  static const std::set<std::string, std::less<>> known{"attention_factor",
+                                                        "beta_fast",
+                                                        "beta_slow",
+                                                        "factor",
+                                                        "finetuned",
+                                                        "high_freq_factor",
+                                                        "long_factor",
+                                                        "low_freq_factor",
+                                                        "mscale",
+                                                        "mscale_all_dim",
+                                                        "original_max_position_embeddings",
+                                                        "partial_rotary_factor",
+                                                        "rope_theta",
+                                                        "rope_type",
+                                                        "short_factor",
+                                                        "truncate",
+                                                        "type"};
+  for (const auto& [key, value] : object.items())
+    if (!known.contains(key) && !value.is_null()) scaling.refuse(key, "without such a key it is");
+}
+
 }  // namespace
 
 double RopeConfig::yarn_mscale(double factor, double mscale) {
@@ -106,6 +132,7 @@ RopeConfig read_rope(JsonFields& fields, const std::string& where, std::int64_t 
   } else if (kind != "default") {
     scaling.refuse(type_key, "default, linear, dynamic, llama3, yarn and longrope are");
   }
+  refuse_unknown(scaling, fields.object(key));
   fields.merge(scaling);
   return rope;
 }

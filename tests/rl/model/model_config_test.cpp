@@ -99,6 +99,19 @@ TEST(ModelConfig, UnsupportedIsRefusedByName) {
   refused("hidden_act", "tanh");
   refused("rope_interleaved", true);
   refused("quantization_config", {{"bits", 4}});
+  for (const char* other : {"logits_scaling", "embedding_multiplier", "clip_qkv", "scale_emb",
+                            "final_logit_softcapping", "attn_logit_softcapping"})
+    refused(other, 2.5);
+  for (const char* unknown : {"attn_factor", "extrapolation_factor", "mrope_section"}) {
+    json object = minimal();
+    object["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {unknown, 1.5}};
+    const auto config = ModelConfig::from_json(object, "config.json");
+    EXPECT_EQ(config.status().code(), ErrorCode::kUnimplemented) << unknown;
+    EXPECT_NE(config.status().message().find(unknown), std::string::npos)
+        << config.status().message();
+    object["rope_scaling"][unknown] = nullptr;
+    EXPECT_TRUE(ModelConfig::from_json(object, "config.json").ok()) << unknown;
+  }
   json object = minimal();
   object["attention_dropout"] =
       0.1;  // only training would use it, and no pass here drops anything of the model
