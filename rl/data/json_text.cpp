@@ -1,5 +1,9 @@
 #include "rl/data/json_text.h"
 
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
 #include "runtime/core/json.h"
 
 namespace rl {
@@ -11,6 +15,61 @@ namespace {
 
 constexpr int kDepthMax = 100;  // nested JSON
 
+// Builds the value as ordered_json::parse does, but for integers too large for it, which become
+// texts, and for keys that stand twice in an object, of which it would keep the last.
+class RowReader {
+ public:
+  explicit RowReader(ordered_json& root) : builder_(root, /*allow_exceptions_=*/false) {}
+
+  const std::string& problem() const { return problem_; }
+
+  bool null() { return builder_.null(); }
+  bool boolean(bool value) { return builder_.boolean(value); }
+  bool number_integer(ordered_json::number_integer_t value) {
+    return builder_.number_integer(value);
+  }
+  bool number_unsigned(ordered_json::number_unsigned_t value) {
+    return builder_.number_unsigned(value);
+  }
+  bool number_float(ordered_json::number_float_t value, const std::string& written) {
+    if (written.find_first_of(".eE") != std::string::npos)
+      return builder_.number_float(value, written);
+    std::string digits = written;
+    return builder_.string(digits);
+  }
+  bool string(std::string& value) { return builder_.string(value); }
+  bool binary(ordered_json::binary_t& value) { return builder_.binary(value); }
+  bool start_object(std::size_t size) {
+    keys_.emplace_back();
+    return builder_.start_object(size);
+  }
+  bool key(std::string& value) {
+    if (keys_.back().insert(value).second) return builder_.key(value);
+    problem_ = "the key '" + excerpt(value, kNameBytesMax) + "' stands twice in an object";
+    return false;
+  }
+  bool end_object() {
+    keys_.pop_back();
+    return builder_.end_object();
+  }
+  bool start_array(std::size_t size) { return builder_.start_array(size); }
+  bool end_array() { return builder_.end_array(); }
+  template <class Exception>
+  bool parse_error(std::size_t, const std::string&, const Exception& exception) {
+    const std::string what = exception.what();
+    const std::size_t at = what.find("] ");
+    problem_ = "not JSON: " + (at == std::string::npos ? what : what.substr(at + 2));
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t kNameBytesMax = 80;
+
+  nlohmann::detail::json_sax_dom_parser<ordered_json> builder_;
+  std::vector<std::unordered_set<std::string>> keys_;  // of the objects that are open
+  std::string problem_;
+};
+
 }  // namespace
 
 runtime::Result<ordered_json> parse_json_text(std::string_view text, const std::string& where) {
@@ -18,14 +77,11 @@ runtime::Result<ordered_json> parse_json_text(std::string_view text, const std::
     return invalid_argument(where + ": nested deeper than " + std::to_string(kDepthMax));
   if (text.find('\0') != std::string_view::npos)
     return invalid_argument(where + ": not JSON: it has a NUL byte");
-  try {
-    return ordered_json::parse(text);
-  } catch (const ordered_json::exception& exception) {
-    const std::string what = exception.what();
-    const std::size_t at = what.find("] ");
-    return invalid_argument(
-        where + ": not JSON: " + (at == std::string::npos ? what : what.substr(at + 2)));
-  }
+  ordered_json root;
+  RowReader reader(root);
+  if (!ordered_json::sax_parse(text, &reader))
+    return invalid_argument(where + ": " + reader.problem());
+  return root;
 }
 
 std::string json_type_name(const ordered_json& value) {
@@ -66,6 +122,12 @@ std::string excerpt(std::string_view text, std::size_t bytes) {
 
 std::string json_as_text(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : json_line(value);
+}
+
+ordered_json text_as_json(const std::string& text, bool is_json) {
+  if (!is_json) return text;
+  ordered_json value = runtime::parse_json<ordered_json>(text);
+  return value.is_discarded() ? ordered_json(text) : value;
 }
 
 }  // namespace rl

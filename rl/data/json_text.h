@@ -9,7 +9,9 @@
 
 namespace rl {
 
-/// kInvalidArgument: malformed, or nested deeper than 100; the message starts with `where`.
+/// An integer beyond 64 bits is the text of its digits, which a floating-point number would not
+/// keep. kInvalidArgument: malformed, nested deeper than 100, or an object that has a key twice;
+/// the message starts with `where`.
 runtime::Result<nlohmann::ordered_json> parse_json_text(std::string_view text,
                                                         const std::string& where);
 
@@ -22,6 +24,9 @@ std::string list_json_keys(const nlohmann::ordered_json& object);
 /// A text, or another value in its JSON form: a ground truth of 42 is as good as "42". Null is the
 /// empty text.
 std::string json_as_text(const nlohmann::ordered_json& value);
+
+/// What json_as_text() was made of, where it was no text; otherwise the text.
+nlohmann::ordered_json text_as_json(const std::string& text, bool is_json);
 
 /// The first `bytes` of what somebody else wrote, for a message: control characters as JSON escapes
 /// them, and bytes that are not UTF-8 replaced.

@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "rl/data/json_text.h"
 #include "rl/data/python_child.h"
 #include "rl/data/python_programs.h"
-#include "runtime/core/json.h"
 
 namespace rl {
 
@@ -32,17 +32,16 @@ Status read_python_rows(const PythonDataset& dataset, const std::vector<std::str
       return runtime::invalid_argument(who + ": the process that makes the rows ended after " +
                                        std::to_string(number - 1) +
                                        " of them (data.custom_cls); what it printed is above");
-    ordered_json row = runtime::parse_json<ordered_json>(*line);
-    if (!row.is_object())
-      return runtime::invalid_argument(who + ": row " + std::to_string(number) +
-                                       " is no JSON object");
+    const std::string where = who + " row " + std::to_string(number);
+    runtime::Result<ordered_json> parsed = parse_json_text(*line, where);
+    if (!parsed.ok()) return parsed.status();
+    ordered_json& row = *parsed;
+    if (!row.is_object()) return runtime::invalid_argument(where + " is no JSON object");
     if (row.size() == 1 && row.contains("end")) return {};
     if (row.size() == 1 && row.contains("error") && row["error"].is_string())
       return runtime::invalid_argument(who +
                                        " (data.custom_cls): " + row["error"].get<std::string>());
-    if (const Status taken = take({std::move(row), who + " row " + std::to_string(number)});
-        !taken.ok())
-      return taken;
+    if (const Status taken = take({std::move(row), where}); !taken.ok()) return taken;
   }
 }
 

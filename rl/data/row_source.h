@@ -34,6 +34,7 @@ const char* row_form_name(RowForm form);
 struct RawRow {
   nlohmann::ordered_json value;
   std::string where;
+  std::string problem = {};  // why a text is no row, with `where`; see keep_unreadable
 };
 
 /// Rows in blocks, which are what is read at once: a few hundred lines, a row group of Parquet, a
@@ -56,6 +57,8 @@ class RowSource {
 struct RowSourceOptions {
   std::size_t row_bytes_max = 64 << 20;  // of text: a longer row is refused
   std::string split;  // of a folder with several: "train"; with an empty one there must be one only
+  bool keep_unreadable = false;  // a line of a text that is no row comes with its `problem`, and
+                                 // does not end the reading
 };
 
 /// By the name's extension, and where that leaves a choice by the content: ".json" is a list or one

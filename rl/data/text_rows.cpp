@@ -138,15 +138,30 @@ class Records {
   bool last_ = false;
 };
 
+/// Whether a line of fields has a carriage return that no quotes enclose.
+bool has_old_line_end(std::string_view line) {
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') quoted = !quoted;
+    if (c == '\r' && !quoted) return true;
+  }
+  return false;
+}
+
 class TextSource final : public RowSource {
  public:
-  TextSource(Records records, RowForm form) : records_(std::move(records)), form_(form) {}
+  TextSource(Records records, RowForm form, bool keep_unreadable)
+      : records_(std::move(records)), form_(form), keep_unreadable_(keep_unreadable) {}
 
   Status open(const std::string& file) {
     if (form_ != RowForm::kCsv && form_ != RowForm::kTsv) return Status();
     const Result<std::optional<Record>> header = records_.next();
     if (!header.ok()) return header.status();
     if (!*header) return Status();  // an empty file has no rows
+    if (has_old_line_end((*header)->text))
+      return invalid_argument("data file " + file +
+                              ": its lines end with a carriage return alone, as on old Macs: "
+                              "convert it first (tr '\\r' '\\n')");
     Result<std::vector<std::string>> columns = csv_fields((*header)->text, separator());
     if (!columns.ok())
       return columns.status().with_context("data file " + file + ": the columns' names");
@@ -213,8 +228,12 @@ class TextSource final : public RowSource {
       if (!*record) break;
       const std::string where = records_.where((*record)->number);
       Result<ordered_json> value = parse((*record)->text, where);
-      if (!value.ok()) return value.status();
-      rows.push_back({std::move(*value), where});
+      if (value.ok())
+        rows.push_back({std::move(*value), where});
+      else if (keep_unreadable_)
+        rows.push_back({nullptr, where, value.status().message()});
+      else
+        return value.status();
       ++block.rows;
       if (is_full(block)) break;
     }
@@ -249,6 +268,7 @@ class TextSource final : public RowSource {
 
   Records records_;
   RowForm form_;
+  bool keep_unreadable_;
   std::vector<std::string> columns_;
   Block start_;
   std::vector<Block> blocks_;
@@ -327,8 +347,8 @@ Result<std::unique_ptr<RowSource>> open_text_rows(const std::string& file, RowFo
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) return runtime::errno_status(errno, "data file " + path);
-  auto source =
-      std::make_unique<TextSource>(Records(file, std::move(in), form, options.row_bytes_max), form);
+  auto source = std::make_unique<TextSource>(
+      Records(file, std::move(in), form, options.row_bytes_max), form, options.keep_unreadable);
   const Status status = source->open(file);
   if (!status.ok()) return status;
   return std::unique_ptr<RowSource>(std::move(source));

@@ -410,5 +410,51 @@ TEST(RowType, LargeIntegersStayExact) {
   EXPECT_EQ(number.to_string(), "object<id: float>");
 }
 
+TEST(RowSource, IntegersBeyond64BitsKeepTheirDigits) {
+  const std::string line =
+      R"({"a": 12345678901234567890123, "b": [-18446744073709551617], "c": 18446744073709551615})";
+  const ordered_json kept = ordered_json::parse(
+      R"({"a": "12345678901234567890123", "b": ["-18446744073709551617"], "c": 18446744073709551615})");
+  const TempFile lines(line + "\n"), list("[" + line + "]", ".json");
+  EXPECT_EQ(values(lines.path()), std::vector<ordered_json>{kept});
+  EXPECT_EQ(values(list.path()), std::vector<ordered_json>{kept});
+  const TempFile broken("{\"a\": 1.5e20, \"b\": 12345678901234567890.5}\n");
+  EXPECT_EQ(values(broken.path())[0]["a"], 1.5e20);
+  EXPECT_TRUE(values(broken.path())[0]["b"].is_number_float());
+}
+
+TEST(RowSource, AKeyMayNotStandTwiceInAnObject) {
+  const TempFile twice("{\"a\": 1}\n{\"a\": 1, \"b\": [{\"c\": 1, \"c\": 2}]}\n");
+  EXPECT_EQ(file_complaint(twice.path()),
+            twice.path() + ":2: the key 'c' stands twice in an object");
+  const TempFile apart(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]})");
+  EXPECT_EQ(values(apart.path()).size(), 1u);
+}
+
+TEST(RowSource, LinesThatNoNewlineEndsAreNamed) {
+  for (const char* extension : {".csv", ".tsv"}) {
+    const TempFile old("a\rx\ry\r", extension);
+    EXPECT_EQ(file_complaint(old.path()),
+              "data file " + old.path() +
+                  ": its lines end with a carriage return alone, as on old Macs: convert it first "
+                  "(tr '\\r' '\\n')");
+  }
+  const TempFile quoted("\"a\rb\"\nx\n", ".csv");
+  EXPECT_EQ(values(quoted.path()), std::vector<ordered_json>{ordered_json({{"a\rb", "x"}})});
+}
+
+TEST(RowSource, UnreadableLinesAreKeptWhereTheyAreAskedFor) {
+  const TempFile lines("{\"a\": 1}\n{\"a\"\n5\n{\"a\": \"\\ud800\"}\n{\"a\": 2}\n");
+  EXPECT_FALSE(read_all(lines.path()).ok());
+  const auto rows = read_all(lines.path(), {.split = {}, .keep_unreadable = true});
+  ASSERT_TRUE(rows.ok()) << rows.status().to_string();
+  ASSERT_EQ(rows->size(), 5u);
+  for (const std::size_t readable : {0, 4}) EXPECT_EQ((*rows)[readable].problem, "");
+  for (const std::size_t bad : {1, 2, 3})
+    EXPECT_TRUE((*rows)[bad].problem.starts_with((*rows)[bad].where + ": "));
+  EXPECT_EQ((*rows)[2].problem, lines.path() + ":3: a row must be an object, it is a number");
+  EXPECT_EQ((*rows)[4].value["a"], 2);
+}
+
 }  // namespace
 }  // namespace rl
