@@ -1,7 +1,7 @@
 // Placement groups created, ready and removed, on a head and eight nodes that are processes of
 // their own on this machine.
 //   bench_placement [--seconds S] [--nodes N] [--json]
-// One at a time, and with 64 under way at once (Runtime::begin_placement_group). Each is recorded
+// One at a time, and with 64 under way at once (PlacementGroupApi::create). Each is recorded
 // in the head's journal, prepared on its nodes and committed. A figure says what one group costs:
 // with one bundle, and with one on each node (STRICT_SPREAD).
 #include <sys/prctl.h>
