@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "rl/data/tool_calls.h"
+
 namespace rl {
 namespace {
 
@@ -12,7 +14,14 @@ using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
 
+constexpr const char* kTools = "tools";
+
 bool is_assistant(const ordered_json& message) { return message.at("role") == "assistant"; }
+
+bool is_learned(const ordered_json& message) {
+  const auto weight = message.find("weight");
+  return is_assistant(message) && (weight == message.end() || *weight != 0);
+}
 
 std::size_t common_prefix(const std::string& a, const std::string& b) {
   return static_cast<std::size_t>(
@@ -77,8 +86,8 @@ Result<std::string> ConversationBuilder::render(const DataRow& row, const ordere
   ordered_json variables = ordered_json::object();
   for (const auto& [name, text] : tokenizer_->special_token_texts()) variables[name] = text;
   variables["messages"] = messages;
-  variables["tools"] =
-      row.extra.is_object() && row.extra.contains("tools") ? row.extra.at("tools") : ordered_json();
+  variables[kTools] =
+      row.extra.is_object() && row.extra.contains(kTools) ? row.extra.at(kTools) : ordered_json();
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = asks;
   for (const auto& [name, value] : options_.sequence.template_variables.items())
@@ -92,6 +101,55 @@ Result<std::string> ConversationBuilder::render(const DataRow& row, const ordere
   return rendered;
 }
 
+Result<std::string> ConversationBuilder::render_without(const DataRow& row, ordered_json messages,
+                                                        const char* field) const {
+  return render(row, without_field(std::move(messages), field), false);
+}
+
+Status ConversationBuilder::check_calls_written(const DataRow& row, const ordered_json& messages,
+                                                const std::string& rendered,
+                                                const std::string& at) const {
+  if (!is_learned(messages.back()) || !only_calls_tools(messages.back())) return Status();
+  const Result<std::string> without = render_without(row, messages, kToolCalls);
+  if (!without.ok() || *without != rendered) return Status();
+  return calls_not_written(at);
+}
+
+std::map<std::string, std::string> ConversationBuilder::unwritten_fields(const DataRow& row) const {
+  std::map<std::string, std::string> unwritten;
+  if (!row.is_chat() || chat_template_.empty()) return unwritten;
+  for (const char* field : {kToolCalls, "reasoning_content"}) {
+    const auto found =
+        std::find_if(row.prompt.begin(), row.prompt.end(), [&](const ordered_json& message) {
+          const auto value = message.find(field);
+          return value != message.end() && !value->empty() && *value != "";
+        });
+    if (found == row.prompt.end()) continue;
+    // A template may leave the field out of messages that others follow.
+    const auto index = static_cast<std::size_t>(found - row.prompt.begin());
+    const ordered_json messages = first_messages(row.prompt, index + 1);
+    const Result<std::string> with = render(row, messages, false),
+                              without = render_without(row, messages, field);
+    if (with.ok() && without.ok() && *with == *without)
+      unwritten[field] = message_name(row, index) + " has '" + field +
+                         "', which the chat template does not write: the model does not read it; "
+                         "set model.custom_chat_template to one that writes it, or put it into "
+                         "'content'";
+  }
+  if (row.extra.is_object() && row.extra.contains(kTools) && !row.extra.at(kTools).empty()) {
+    DataRow toolless = row;
+    toolless.extra.erase(kTools);
+    const Result<std::string> with = render(row, row.prompt, false),
+                              without = render(toolless, row.prompt, false);
+    if (with.ok() && without.ok() && *with == *without)
+      unwritten[kTools] = row.where +
+                          ": it has tools (data.tools_key), which the chat template does not "
+                          "write: the model does not read them; set model.custom_chat_template to "
+                          "one that writes them, or describe them in a system message";
+  }
+  return unwritten;
+}
+
 // Renders the conversation as far as each turn of the assistant: before it, where the template asks
 // the model to go on, and behind it.
 Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pieces(
@@ -100,10 +158,14 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pie
   std::vector<Piece> pieces;
   std::string done;
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    const bool learned = is_assistant(messages[i]);
-    if (!learned && i + 1 < messages.size()) continue;
-    const Result<std::string> behind = render(row, first_messages(messages, i + 1), false);
+    const bool answer = is_assistant(messages[i]);
+    if (!answer && i + 1 < messages.size()) continue;
+    const ordered_json so_far = first_messages(messages, i + 1);
+    const Result<std::string> behind = render(row, so_far, false);
     if (!behind.ok()) return behind.status();
+    if (const Status written = check_calls_written(row, so_far, *behind, message_name(row, i));
+        !written.ok())
+      return written;
     if (!behind->starts_with(done)) {
       return invalid_argument(
           message_name(row, i) +
@@ -113,7 +175,7 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pie
           "each message by itself");
     }
     std::size_t begin = behind->size();
-    if (learned) {
+    if (answer) {
       // Nothing precedes a conversation that the assistant opens, which some templates cannot
       // render.
       const Result<std::string> before = i == 0 ? Result<std::string>(std::string())
@@ -126,7 +188,7 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pie
             ": the chat template does not go on where the message before it ends");
     }
     pieces.push_back({behind->substr(done.size(), begin - done.size()), false});
-    pieces.push_back({behind->substr(begin), learned});
+    pieces.push_back({behind->substr(begin), is_learned(messages[i])});
     done = *behind;
   }
   return pieces;
@@ -147,14 +209,18 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::single_piec
   const std::string ask = asked->substr(common_prefix(*once, *asked));
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < row.prompt.size(); ++i) {
-    Result<std::string> text = render(row, ordered_json::array({row.prompt[i]}), false);
+    const ordered_json alone = ordered_json::array({row.prompt[i]});
+    Result<std::string> text = render(row, alone, false);
     if (!text.ok()) return text.status().with_context(message_name(row, i));
+    if (const Status written = check_calls_written(row, alone, *text, message_name(row, i));
+        !written.ok())
+      return written;
     if (i > 0 && row.prompt[i].at("role") != "system")
       text->erase(0, std::min(system, text->size()));
     const std::size_t begin =
         is_assistant(row.prompt[i]) ? common_prefix(ask, *text) : text->size();
     pieces.push_back({text->substr(0, begin), false});
-    pieces.push_back({text->substr(begin), begin < text->size()});
+    pieces.push_back({text->substr(begin), begin < text->size() && is_learned(row.prompt[i])});
   }
   return pieces;
 }
@@ -166,6 +232,9 @@ Result<LearnedTokens> ConversationBuilder::conversation(const DataRow& row) cons
                             "(data.response_key), and is no conversation (data.messages_key)");
   if (std::none_of(row.prompt.begin(), row.prompt.end(), is_assistant))
     return invalid_argument(row.where + ": nothing to learn: no message is the assistant's");
+  if (std::none_of(row.prompt.begin(), row.prompt.end(), is_learned))
+    return invalid_argument(row.where +
+                            ": nothing to learn: all messages of the assistant have weight 0");
   if (chat_template_.empty())
     return invalid_argument(
         row.where +

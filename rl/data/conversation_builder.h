@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -41,20 +42,25 @@ struct ConversationOptions {
 };
 
 /// Of a row with a response, the response and the end-of-sequence token are learned. Of a
-/// conversation (a row without), every turn of the assistant: what the template writes from where
-/// it would ask the model to go on to the end of that message. Pieces are encoded one by one, as
-/// the engine sees them: no token reaches from a prompt into an answer. Borrows the tokenizer.
-/// Thread-safe.
+/// conversation (a row without), every turn of the assistant whose `weight` is not 0: what the
+/// template writes from where it would ask the model to go on to the end of that message. Pieces
+/// are encoded one by one, as the engine sees them: no token reaches from a prompt into an answer.
+/// Borrows the tokenizer. Thread-safe.
 class ConversationBuilder {
  public:
   /// kInvalidArgument: the template does not parse.
   static runtime::Result<ConversationBuilder> create(const Tokenizer& tokenizer,
                                                      const ConversationOptions& options);
 
-  /// kInvalidArgument: no turn of the assistant, a template that refuses the messages or writes
-  /// them differently once others follow, a sequence that is too long with Truncation::kError.
+  /// kInvalidArgument: no turn of the assistant, a template that refuses the messages, writes them
+  /// differently once others follow or leaves out the calls of a turn that has nothing else, a
+  /// sequence that is too long with Truncation::kError.
   /// Messages name the row and the cure.
   runtime::Result<LearnedTokens> tokenize(const DataRow& row) const;
+
+  /// What the template leaves out of a conversation, by the field's name: calls of tools, reasoning
+  /// and the row's tools, each with what to do, for people.
+  std::map<std::string, std::string> unwritten_fields(const DataRow& row) const;
 
  private:
   // A piece of the rendered conversation.
@@ -76,6 +82,11 @@ class ConversationBuilder {
   runtime::Result<std::vector<Piece>> single_pieces(const DataRow& row) const;
   runtime::Result<std::string> render(const DataRow& row, const nlohmann::ordered_json& messages,
                                       bool asks) const;
+  runtime::Result<std::string> render_without(const DataRow& row, nlohmann::ordered_json messages,
+                                              const char* field) const;
+  /// Of the last of the messages, which were rendered.
+  runtime::Status check_calls_written(const DataRow& row, const nlohmann::ordered_json& messages,
+                                      const std::string& rendered, const std::string& at) const;
   runtime::Result<LearnedTokens> cut(LearnedTokens tokens, const DataRow& row) const;
 
   const Tokenizer* tokenizer_;

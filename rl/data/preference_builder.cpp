@@ -4,8 +4,11 @@
 #include <limits>
 #include <utility>
 
+#include "rl/data/tool_calls.h"
+
 namespace rl {
 
+using nlohmann::ordered_json;
 using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
@@ -84,6 +87,13 @@ Result<std::string> PreferenceBuilder::messages_behind(
         row.where +
         ": the chat template writes the prompt differently once a response follows it: give "
         "responses of one message as texts, or another model.custom_chat_template");
+  }
+  const ordered_json& last = whole.prompt.back();
+  if (last.at("role") == "assistant" && only_calls_tools(last)) {
+    whole.prompt = without_field(std::move(whole.prompt), kToolCalls);
+    const Result<std::string> callless = prompts_.text(whole, /*asks=*/false);
+    if (callless.ok() && *callless == *all)
+      return calls_not_written(row.where + ": the last message of a response");
   }
   return all->substr(before->size());
 }

@@ -55,6 +55,7 @@ class EncodedRows {
 
   const EncodedRowsOptions& options() const { return options_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
+  const Builder& builder() const { return *builder_; }
 
   /// How many rows, which epoch, and where in it.
   RowFeed& rows() { return *rows_; }

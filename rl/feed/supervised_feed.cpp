@@ -1,5 +1,7 @@
 #include "rl/feed/supervised_feed.h"
 
+#include <algorithm>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +14,10 @@ namespace rl {
 using runtime::Result;
 
 namespace {
+
+// To look for fields that a template does not write: rendering takes its time, and a template that
+// leaves a field out leaves it out of all rows.
+constexpr std::int64_t kRowsRenderedMax = 1000;
 
 Result<ConversationOptions> conversation_options(const Config& config) {
   ConfigReader read(config);
@@ -98,6 +104,18 @@ RowLengths SupervisedFeed::row_lengths() const {
   lengths.sort();
   if (!lengths.items.empty()) lengths.longest = lengths.items.front();
   return lengths;
+}
+
+std::vector<std::string> SupervisedFeed::unwritten_fields() const {
+  std::map<std::string, std::string> unwritten;
+  for (std::int64_t i = 0; i < std::min(rows().rows(), kRowsRenderedMax); ++i) {
+    const Result<DataRow> row = rows().dataset().read(i);
+    if (!row.ok()) break;  // for others to say
+    unwritten.merge(rows_->builder().unwritten_fields(*row));
+  }
+  std::vector<std::string> texts;
+  for (auto& [field, text] : unwritten) texts.push_back(std::move(text));
+  return texts;
 }
 
 Result<std::string> SupervisedFeed::first_row() const {

@@ -52,6 +52,10 @@ class SupervisedFeed {
   /// Errors: as next().
   runtime::Result<std::string> first_row() const;
 
+  /// What the chat template leaves out of the conversations, with the first row of each field that
+  /// it does not write. Looks at some of the rows.
+  std::vector<std::string> unwritten_fields() const;
+
   /// Of the rows that were encoded at the beginning.
   RowLengths row_lengths() const;
 

@@ -1,5 +1,6 @@
 #include "rl/run/sft/sft_stage.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -49,6 +50,17 @@ Status SftStage::open_teacher() {
     return same.with_context("distillation.teacher.path");
   teacher_ = std::move(*teacher);
   return {};
+}
+
+std::vector<std::string> SftStage::warnings() const {
+  std::vector<std::string> all = FeedStage::warnings();
+  for (const SupervisedFeed* feed : {feed_.get(), validation_feed_.get()}) {
+    if (feed == nullptr) continue;
+    for (std::string& text : feed->unwritten_fields()) {
+      if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(std::move(text));
+    }
+  }
+  return all;
 }
 
 std::vector<std::filesystem::path> SftStage::frozen_models() const {

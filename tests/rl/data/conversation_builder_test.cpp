@@ -196,5 +196,82 @@ TEST(ConversationBuilder, ToolsAndThinkingReachTheTemplate) {
   EXPECT_EQ(tokenize(row, options), "saw<|user|>a<|end|><|assistant|>[b<|end|>]");
 }
 
+// A question, a call, its result and an answer; the call with this text.
+DataRow calling(const ordered_json& content) {
+  DataRow row = conversation({"user a", "assistant b", "tool c", "assistant d"});
+  row.prompt[1] = {{"role", "assistant"},
+                   {"content", content},
+                   {"tool_calls", {{{"type", "function"}, {"function", {{"name", "f"}}}}}}};
+  return row;
+}
+
+TEST(ConversationBuilder, CallsThatTheTemplateDoesNotWriteAreNoEmptyAnswer) {
+  ConversationOptions options = toy_options();
+  const std::string refused =
+      "f:3: message 2 has 'tool_calls' and no text, and the chat template does not write the "
+      "calls: an empty answer would be learned; set model.custom_chat_template";
+  for (const bool by_message : {false, true}) {
+    options.message_by_message = by_message;
+    for (const ordered_json& nothing : {ordered_json(""), ordered_json(nullptr)})
+      EXPECT_TRUE(tokenize(calling(nothing), options).starts_with(refused))
+          << tokenize(calling(nothing), options);
+    DataRow unlearned = calling("");
+    unlearned.prompt[1]["weight"] = 0;
+    EXPECT_FALSE(tokenize(unlearned, options).starts_with(refused));
+  }
+  options.sequence.chat_template =
+      "{% for m in messages %}{{ '<|' + ('user' if m.role == 'tool' else m.role) + '|>' + "
+      "(m.tool_calls[0].function.name if m.tool_calls else m.content) + '<|end|>' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}";
+  for (const bool by_message : {false, true}) {
+    options.message_by_message = by_message;
+    EXPECT_EQ(tokenize(calling(""), options),
+              "<|user|>a<|end|><|assistant|>[f<|end|>]<|user|>c<|end|><|assistant|>[d<|end|>]");
+  }
+}
+
+TEST(ConversationBuilder, NamesTheFieldsThatTheTemplateDoesNotWrite) {
+  static const Tokenizer tokenizer = testing::toy_tokenizer();
+  const auto unwritten = [&](const DataRow& row, const std::string& more) {
+    ConversationOptions options = toy_options();
+    options.sequence.chat_template += more;
+    const auto builder = ConversationBuilder::create(tokenizer, options);
+    CHECK(builder.ok());
+    std::vector<std::string> fields;
+    for (const auto& [field, text] : builder->unwritten_fields(row)) {
+      EXPECT_NE(text.find(field), std::string::npos) << text;
+      EXPECT_NE(text.find("model.custom_chat_template"), std::string::npos) << text;
+      EXPECT_TRUE(text.starts_with("f:3: ")) << text;
+      fields.push_back(field);
+    }
+    return fields;
+  };
+  using Fields = std::vector<std::string>;
+  DataRow row = calling("b");
+  row.prompt[3]["reasoning_content"] = "e";
+  row.extra["tools"] = {"saw"};
+  EXPECT_EQ(unwritten(row, ""), (Fields{"reasoning_content", "tool_calls", "tools"}));
+  EXPECT_EQ(unwritten(row, "{{ tools }}"), (Fields{"reasoning_content", "tool_calls"}));
+  EXPECT_EQ(unwritten(row, "{{ messages[-1].tool_calls }}{{ messages[-1].reasoning_content }}"),
+            (Fields{"tools"}));
+  row.extra["tools"] = ordered_json::array();
+  row.prompt = conversation({"user a", "assistant b"}).prompt;
+  EXPECT_EQ(unwritten(row, ""), Fields{});
+}
+
+TEST(ConversationBuilder, AnswersOfWeightZeroAreReadAndNotLearned) {
+  DataRow row = conversation({"user a", "assistant b", "user c", "assistant d"});
+  row.prompt[1]["weight"] = 0;
+  row.prompt[3]["weight"] = 1;
+  ConversationOptions options = toy_options();
+  for (const bool by_message : {false, true}) {
+    options.message_by_message = by_message;
+    EXPECT_EQ(tokenize(row, options),
+              "<|user|>a<|end|><|assistant|>b<|end|><|user|>c<|end|><|assistant|>[d<|end|>]");
+  }
+  row.prompt[3]["weight"] = 0;
+  EXPECT_EQ(tokenize(row), "f:3: nothing to learn: all messages of the assistant have weight 0");
+}
+
 }  // namespace
 }  // namespace rl

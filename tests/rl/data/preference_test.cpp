@@ -212,5 +212,16 @@ TEST(ToyPreferences, TheRightAnswerIsChosen) {
   EXPECT_EQ(wanted, 100);
 }
 
+TEST(PreferenceBuilder, CallsThatTheTemplateDoesNotWriteAreNoEmptyResponse) {
+  const std::string called = R"([{"role": "assistant", "content": null, "tool_calls":
+      [{"type": "function", "function": {"name": "f", "arguments": {}}}]}])";
+  const auto made = tokens(R"({"prompt": [{"role": "user", "content": "ab"}], "chosen": )" +
+                           called + R"(, "rejected": [{"role": "assistant", "content": "e"}]})");
+  EXPECT_TRUE(made.status().message().starts_with(
+      "f:7: the last message of a response has 'tool_calls' and no text, and the chat template "
+      "does not write the calls"))
+      << made.status().message();
+}
+
 }  // namespace
 }  // namespace rl

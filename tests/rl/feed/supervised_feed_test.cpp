@@ -159,5 +159,17 @@ TEST_F(SupervisedFeedTest, TheLengthsOfRowsAreKnown) {
   EXPECT_TRUE(lengths.all_seen());
 }
 
+TEST_F(SupervisedFeedTest, SaysWhatTheTemplateLeavesOutOnceAField) {
+  const std::string row =
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "tools": [{"type": "function", "function": {"name": "f"}}]})"
+      "\n";
+  const auto made = feed(kTwoTurns + row + row);
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  const std::vector<std::string> unwritten = (*made)->unwritten_fields();
+  ASSERT_EQ(unwritten.size(), 1u);
+  EXPECT_NE(unwritten[0].find("rows.jsonl:2: it has tools (data.tools_key)"), std::string::npos)
+      << unwritten[0];
+}
+
 }  // namespace
 }  // namespace rl
