@@ -13,7 +13,11 @@ runtime::Result<SaveTimes> SaveTimes::from_config(const Config& config) {
   if (value != nullptr && *value == false) return SaveTimes{.steps = 0};
   const runtime::Result<std::int64_t> steps = config.get_int(kSaveFreq);
   if (!steps.ok()) return steps.status();
-  return SaveTimes{.steps = *steps < 0 ? -1 : *steps};
+  if (*steps < -1)
+    return runtime::invalid_argument(
+        std::string(kSaveFreq) + " is " + std::to_string(*steps) + " (" + config.origin(kSaveFreq) +
+        "): it is a number of steps, -1 (at the end only) or 0 (never)");
+  return SaveTimes{.steps = *steps};
 }
 
 bool SaveTimes::due(std::int64_t step, bool is_last, std::int64_t steps_an_epoch) const {

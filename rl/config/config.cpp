@@ -123,6 +123,7 @@ std::string Config::origin(std::string_view key) const {
   const std::string whole = name;
   while (true) {  // a value inside a list or dictionary came with what encloses it
     const auto at = origins_.find(name);
+    if (at != origins_.end() && defaulted_.contains(name)) break;
     if (at != origins_.end()) return "from " + at->second;
     const std::size_t dot = name.rfind('.');
     if (dot == std::string::npos) break;

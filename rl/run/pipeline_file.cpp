@@ -105,7 +105,7 @@ Status add_entry(PipelineFile& pipeline, const YamlEntry& entry, const std::stri
 Status add_override(PipelineFile& pipeline, const std::string& text) {
   const std::string origin = "override '" + text + "'";
   const Result<Override> parsed = parse_override(text);
-  if (!parsed.ok()) return parsed.status().with_context(origin);
+  if (!parsed.ok()) return parsed.status();  // which names it
   if (parsed->kind == OverrideKind::kDelete)
     return wrong(origin, "a key of a stage is set, not removed");
   if (parsed->key == "folder") {

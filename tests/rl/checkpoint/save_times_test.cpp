@@ -33,7 +33,6 @@ TEST(SaveTimes, TheLastStepIsSavedUnlessNothingIs) {
     ASSERT_TRUE(defaults.ok());
     EXPECT_EQ(saved(*SaveTimes::from_config(*defaults)), Steps{7}) << keys->command();
     EXPECT_EQ(saved(times(*keys, "-1")), Steps{7}) << keys->command();
-    EXPECT_EQ(saved(times(*keys, "-5")), Steps{7}) << keys->command();
     EXPECT_EQ(saved(times(*keys, "3")), (Steps{3, 6, 7})) << keys->command();
     EXPECT_EQ(saved(times(*keys, "100")), Steps{7}) << keys->command();
     EXPECT_EQ(saved(times(*keys, "0")), Steps{}) << keys->command();
@@ -54,6 +53,14 @@ TEST(SaveTimes, AreTold) {
   EXPECT_EQ(times(train_keys(), "0").text("DIR", ""), "none: trainer.save_freq=0 keeps no weights");
   EXPECT_EQ(times(train_keys(), "0").text("DIR", "val/loss"),
             "the best by val/loss only (trainer.save_freq=0), in DIR");
+}
+
+TEST(SaveTimes, WhatIsBelowMinusOneIsRefused) {
+  const auto config = Config::load({.file = {}, .overrides = {"trainer.save_freq=-2"}});
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(SaveTimes::from_config(*config).status().message(),
+            "trainer.save_freq is -2 (from the command line): it is a number of steps, -1 (at the "
+            "end only) or 0 (never)");
 }
 
 }  // namespace

@@ -85,6 +85,8 @@ TEST(Config, LaterSourcesWinAndRememberWhereTheyAre) {
   EXPECT_EQ(config->origin("data.train_batch_size"), "from the command line");
   EXPECT_EQ(config->origin("data.seed"), "from " + file.path().string() + ":3");
   EXPECT_EQ(config->origin("data.shuffle"), "from the defaults");
+  EXPECT_EQ(load({"data.train_batch_size=null"})->origin("data.train_batch_size"),
+            "from the defaults");
   EXPECT_TRUE(config->is_set("data.seed"));
   EXPECT_TRUE(config->is_set("data"));
   EXPECT_FALSE(config->is_set("data.shuffle"));

@@ -109,6 +109,8 @@ TEST_F(PipelineFileTest, MistakesAreNamedWithTheirLine) {
            {"folder=3", "folder must be a text"}})
     EXPECT_NE(why_not(good, {override_text}).find(told), std::string::npos)
         << why_not(good, {override_text});
+  const std::string unreadable = why_not(good, {"[a=b,c=d]"}), named = "override '[a=b,c=d]': ";
+  EXPECT_EQ(unreadable.find(named), unreadable.rfind(named)) << unreadable;
 }
 
 std::string with_reference(const std::string& reference, const std::string& more = "") {
