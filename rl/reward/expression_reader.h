@@ -148,11 +148,21 @@ class ExpressionReader {
         value = exponent ? algebra_.raise(*value, *exponent) : std::nullopt;
       } else if (take("!")) {
         value = factorial(*value);
+      } else if (take("\\degree")) {
+        value = angle(*value);
       } else {
         break;
       }
     }
     return value;
+  }
+
+  // 30 degrees are \pi/6 where a function is taken of them; elsewhere the sign says nothing.
+  Value angle(const typename Algebra::Value& degrees) {
+    if (angles_ == 0) return degrees;
+    const Value pi = algebra_.symbol("pi"), half_turn = algebra_.rational(180, 1);
+    const Value turned = pi ? algebra_.multiply(degrees, *pi) : std::nullopt;
+    return turned && half_turn ? algebra_.divide(*turned, *half_turn) : std::nullopt;
   }
 
   bool is_whole(std::size_t begin, std::size_t end) const {
@@ -272,7 +282,30 @@ class ExpressionReader {
       return algebra_.symbol("pi");
     }
     if (word.size() > 3) return std::nullopt;  // a word, not a product
-    return subscripted(std::string(1, text_[at_++]));
+    const bool is_called = word.size() == 1 && (word == "f" || word == "g") && calls(end);
+    return is_called ? called() : subscripted(std::string(1, text_[at_++]));
+  }
+
+  /// Whether arguments in brackets begin at `at`, perhaps behind the sign of an inverse.
+  bool calls(std::size_t at) const {
+    for (const std::string_view inverse : {"^{-1}", "^-1"}) {
+      if (text_.substr(at).starts_with(inverse)) at += inverse.size();
+    }
+    return text_.substr(at).starts_with("(");
+  }
+
+  /// f(x) and f^{-1}(x): one value, which is no product of f.
+  Value called() {
+    const std::size_t open = text_.find('(', at_);
+    std::string name(text_.substr(at_, open - at_));
+    at_ = open;
+    do {
+      ++at_;
+      const Value inside = nested(&ExpressionReader::sum);
+      if (!inside) return std::nullopt;
+      name += "(" + algebra_.text_of(*inside);
+    } while (peek() == ',');
+    return take(")") ? algebra_.symbol(name) : std::nullopt;
   }
 
   Value square_root_of(const Value& inside) {
@@ -293,7 +326,10 @@ class ExpressionReader {
       name = "arc" + name;
       exponent = algebra_.rational(1, 1);
     }
+    const int of_angles = has_inverse_name(name) ? 1 : 0;
+    angles_ += of_angles;
     const Value inside = function_argument();
+    angles_ -= of_angles;
     if (!exponent || !inside) return std::nullopt;
     const Value value = algebra_.function(name, base, *inside);
     return value ? algebra_.raise(*value, *exponent) : std::nullopt;
@@ -364,6 +400,7 @@ class ExpressionReader {
     if (name == "lceil") return rounded("\\rceil", true);
     if (function_of(name) == name && !name.empty()) return applied(name);
     if (name == "infty") return algebra_.symbol("infty");
+    if (name == "hat" || name == "vec" || name == "overrightarrow") return marked(name);
     constexpr std::string_view kGreek =
         " alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi "
         "rho sigma tau phi varphi chi psi omega "
@@ -371,6 +408,19 @@ class ExpressionReader {
     if (name.empty() || kGreek.find(" " + name + " ") == std::string_view::npos)
       return std::nullopt;
     return subscripted(name);
+  }
+
+  /// \hat{i}: a symbol of its own.
+  Value marked(const std::string& mark) {
+    skip();
+    if (at_ >= text_.size()) return std::nullopt;
+    const bool is_braced = text_[at_] == '{';
+    const std::size_t end = is_braced ? text_.find('}', at_) : at_;
+    if (end == text_.npos || (!is_braced && !is_letter(text_[at_]))) return std::nullopt;
+    const std::string_view inside =
+        is_braced ? text_.substr(at_ + 1, end - at_ - 1) : text_.substr(at_, 1);
+    at_ = end + 1;
+    return subscripted(mark + "(" + std::string(inside) + ")");
   }
 
   Value rounded(std::string_view close, bool up) {
@@ -399,7 +449,8 @@ class ExpressionReader {
   Algebra& algebra_;
   std::size_t at_ = 0;
   int depth_ = 0;
-  int bars_ = 0;  // "|" that are open
+  int bars_ = 0;    // "|" that are open
+  int angles_ = 0;  // functions of angles whose arguments are open
 };
 
 }  // namespace rl

@@ -11,12 +11,15 @@
 #include "rl/reward/characters.h"
 #include "rl/reward/decimal_comma.h"
 #include "rl/reward/expression.h"
+#include "rl/reward/interval_union.h"
 #include "rl/reward/latex_text.h"
 #include "rl/reward/math_relation.h"
 #include "rl/reward/math_text.h"
 #include "rl/reward/number_text.h"
 #include "rl/reward/numeric_value.h"
+#include "rl/reward/quantity_words.h"
 #include "rl/reward/thousands.h"
+#include "rl/reward/unicode_text.h"
 
 namespace rl {
 namespace {
@@ -43,7 +46,7 @@ std::string stated_form(std::string_view answer) {
 std::string answer_form(std::string_view answer) {
   const std::string text = stated_form(answer);
   const std::string value = named_value(text).value_or(text);
-  return value == "\\{\\}" || value == "\\varnothing" ? "\\emptyset" : value;
+  return value == "\\{\\}" || value == "\\{ \\}" || value == "\\varnothing" ? "\\emptyset" : value;
 }
 
 bool same(const std::string& a, const std::string& b, int depth);
@@ -64,6 +67,16 @@ bool same_in_any_order(const std::vector<std::string>& a, std::vector<std::strin
     b.erase(found);
   }
   return true;
+}
+
+/// A set has the same members however often each is named.
+bool are_all_among(const std::vector<std::string>& some, const std::vector<std::string>& all,
+                   int depth) {
+  if (some.size() > kPartsMax || all.size() > kPartsMax) return false;
+  return std::all_of(some.begin(), some.end(), [&](const std::string& part) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const std::string& other) { return same(part, other, depth + 1); });
+  });
 }
 
 struct Bracketed {
@@ -216,7 +229,8 @@ std::vector<std::string> listed_in(const std::vector<std::string>& list,
 
 bool same_brackets(const Bracketed& a, const Bracketed& b, int depth) {
   const auto left = members(a.inside), right = members(b.inside);
-  if (a.open == "{" && b.open == "{") return same_in_any_order(left, right, depth);
+  if (a.open == "{" && b.open == "{")
+    return are_all_among(left, right, depth) && are_all_among(right, left, depth);
   if (left.size() < 2 && right.size() < 2)
     return same(a.inside, b.inside, depth + 1);  // (C) and (5): grouping
   return a.open == b.open && a.close == b.close && same_in_order(left, right, depth);
@@ -302,7 +316,8 @@ bool is_bracketed_choice(const std::optional<Bracketed>& brackets) {
 bool same_unions(const std::string& a, const std::string& b, int depth, bool& are_unions) {
   const auto left = split_parts(a, "\\cup"), right = split_parts(b, "\\cup");
   are_unions = left.size() > 1 || right.size() > 1;
-  return are_unions && same_in_any_order(left, right, depth);
+  return are_unions &&
+         (same_in_any_order(left, right, depth) || same_union_of_intervals(left, right));
 }
 
 /// Exactly, at points, or (of a decimal) to six places.
@@ -350,19 +365,7 @@ struct Readings {
   bool differ_in_members() const {
     return split_parts(list, ",").size() != split_parts(number, ",").size();
   }
-  /// "(1,234)", which is no number in brackets beside one without them.
-  bool is_point_or_number() const {
-    const auto point = bracketed(list), other = bracketed(number);
-    return point && other && members(point->inside).size() > 1 && members(other->inside).size() < 2;
-  }
 };
-
-bool same_as_numbers(const Readings& a, const Readings& b) {
-  if ((a.is_point_or_number() && !bracketed(b.number)) ||
-      (b.is_point_or_number() && !bracketed(a.number)))
-    return same(a.list, b.list, 0);
-  return same(a.number, b.number, 0);
-}
 
 /// Where both may be numbers, neither shows that it is a list: the members are in order. So are
 /// two members: "58,500" is not "500, 58".
@@ -394,10 +397,12 @@ bool same_statements(const std::string& a, const std::string& b) {
   return same_chain(left, right, 0);
 }
 
-/// "32\\%", which is 32 or 0.32.
+/// "32\\%" and "32\\text{ percent}", which are 32 or 0.32.
 bool is_percentage(std::string_view text) {
   while (text.ends_with('$') || text.ends_with(' ')) text.remove_suffix(1);
-  return text.ends_with('%');
+  if (text.ends_with('%')) return true;
+  if (text.ends_with('}')) text.remove_suffix(1);
+  return trim(text).ends_with("percent");
 }
 
 std::string hundredth(const std::string& number) { return "\\frac{" + number + "}{100}"; }
@@ -428,22 +433,21 @@ std::optional<std::string> last_boxed(std::string_view text) {
 
 std::string normal_form(std::string_view answer) {
   if (trim(answer).size() > kAnswerBytesMax) return std::string(trim(answer));
-  const std::string form = answer_form(answer);
-  const bool may_be_point =
-      form.find_first_of("([{") != form.npos && form.find("\\frac") == form.npos;
-  return without_thousands_separators(form, may_be_point ? Groups::kCertain : Groups::kAll);
+  return without_thousands_separators(answer_form(answer));
 }
 
-bool equivalent(std::string_view answer, std::string_view truth) {
-  answer = trim(answer);
-  truth = trim(truth);
+bool equivalent(std::string_view written, std::string_view written_truth) {
+  const std::string plain = with_ascii_forms(written),
+                    plain_truth = with_ascii_forms(written_truth);
+  const std::string_view answer = trim(plain), truth = trim(plain_truth);
   if (answer.size() > kAnswerBytesMax || truth.size() > kAnswerBytesMax) return answer == truth;
+  if (count_different_things(read_math(answer).units, read_math(truth).units)) return false;
   const std::string stated = stated_form(answer), stated_truth = stated_form(truth);
   if (same_statements(stated, stated_truth)) return true;
   if (name_different_things(stated, stated_truth)) return false;
   // "100,200,300" is a number or a list: what the other side makes of it.
   const Readings left(answer_form(answer)), right(answer_form(truth));
-  if (same_as_numbers(left, right) || same_as_lists(left, right)) return true;
+  if (same(left.number, right.number, 0) || same_as_lists(left, right)) return true;
   if (is_percentage(answer) != is_percentage(truth) &&
       (is_percentage(answer) ? same(hundredth(left.number), right.number, 0)
                              : same(left.number, hundredth(right.number), 0)))

@@ -8,50 +8,16 @@
 #include "rl/reward/latex_text.h"
 #include "rl/reward/math_units.h"
 #include "rl/reward/number_text.h"
+#include "rl/reward/quantity_words.h"
+#include "rl/reward/unicode_text.h"
 
 namespace rl {
 namespace {
 
-constexpr int kTextDepthMax = 8;  // groups in groups
+constexpr int kTextDepthMax = 8;                  // groups in groups
+constexpr std::string_view kDegreeMark = "\x01";  // of an angle, until all signs are read
 
 using Replacement = std::pair<std::string_view, std::string_view>;
-
-void write_unicode_as_latex(std::string& text) {
-  static constexpr Replacement kSigns[] = {{"\u03c0", "\\pi "},
-                                           {"\u03b8", "\\theta "},
-                                           {"\u03b1", "\\alpha "},
-                                           {"\u03b2", "\\beta "},
-                                           {"\u221e", "\\infty "},
-                                           {"\u221a", "\\sqrt "},
-                                           {"\u2264", "\\le "},
-                                           {"\u2265", "\\ge "},
-                                           {"\u2260", "\\ne "},
-                                           {"\u222a", "\\cup "},
-                                           {"\u2208", "\\in "},
-                                           {"\u00b1", "\\pm "},
-                                           {"\u00d7", "\\times "},
-                                           {"\u00f7", "\\div "},
-                                           {"\u22c5", "\\cdot "},
-                                           {"\u00b7", "\\cdot "},
-                                           {"\u00b2", "^{2}"},
-                                           {"\u00b3", "^{3}"},
-                                           {"\u00b0", "\\degree "},
-                                           {"\uff0c", ","},
-                                           {"\uff1b", ";"},
-                                           {"\uff08", "("},
-                                           {"\uff09", ")"},
-                                           {"\u20ac", ""},
-                                           {"\u00a3", ""},
-                                           {"\u00a5", ""},
-                                           {"\u00a0", " "},
-                                           {"\u2009", " "},
-                                           {"\u202f", " "},
-                                           {"\u00bd", "\\frac{1}{2}"},
-                                           {"\u00bc", "\\frac{1}{4}"},
-                                           {"\u00be", "\\frac{3}{4}"}};
-  text = with_plain_minus(text);
-  for (const auto& [sign, latex] : kSigns) replace_all(text, sign, latex);
-}
 
 void drop_delimiters(std::string& text) {
   replace_all(text, "\\$", "");
@@ -88,8 +54,8 @@ void drop_doubled_backslashes(std::string& text) {
   }
 }
 
-/// "90\\circ" has degrees, "f \\circ g" is a composition.
-void drop_bare_circles(std::string& text) {
+/// "90\\circ" has degrees, for which `mark` comes; "f \\circ g" is a composition.
+void write_bare_circles(std::string& text, std::string_view mark) {
   constexpr std::string_view kCircle = "\\circ";
   for (std::size_t at = text.find(kCircle); at != text.npos; at = text.find(kCircle, at)) {
     std::size_t next = at + kCircle.size();
@@ -99,12 +65,57 @@ void drop_bare_circles(std::string& text) {
     if (composes)
       at = next;
     else
-      text.erase(at, kCircle.size());
+      text.replace(at, kCircle.size(), mark);
   }
+}
+
+/// "{\\rm cm}" is "\\mathrm{cm}", and "\\mathbf i" is "\\mathbf{i}".
+void write_styles_with_braces(std::string& text) {
+  for (const auto& [from, to] :
+       {Replacement{"{\\rm", "\\mathrm{"}, {"{\\bf", "\\mathbf{"}, {"{\\it", "\\mathit{"}}) {
+    for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
+      const std::size_t end = at + from.size();
+      const bool is_whole = end < text.size() && !is_letter(text[end]);
+      if (is_whole) text.replace(at, end - at, to);
+    }
+  }
+  for (const std::string_view command :
+       {"\\mathbf ", "\\mathbb ", "\\mathrm ", "\\boldsymbol ", "\\bm "}) {
+    for (std::size_t at = text.find(command); at != text.npos; at = text.find(command, at + 1)) {
+      const std::size_t letter = text.find_first_not_of(' ', at + command.size());
+      if (letter != text.npos && is_letter(text[letter]))
+        text.replace(at + command.size() - 1, letter + 2 - at - command.size(),
+                     std::string("{") + text[letter] + "}");
+    }
+  }
+}
+
+/// "\\sin", "\\operatorname{tan}", "cos 60".
+bool names_function_of_angles(std::string_view text) {
+  for (const std::string_view name : {"sin", "cos", "tan", "cot", "sec", "csc"}) {
+    for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+      const std::size_t end = at + name.size();
+      const bool begins = at == 0 || !is_letter(text[at - 1]);
+      if (begins && (end == text.size() || !is_letter(text[end]))) return true;
+    }
+  }
+  return false;
+}
+
+/// "90\\circ" and "90^{\\circ}" as "90\\degree" where a function of angles is, which needs to know
+/// what its argument is measured in; else without the sign.
+void write_degrees(std::string& text) {
+  const bool has_angles = names_function_of_angles(text);
+  for (const std::string_view sign :
+       {"^\\circ", "^{\\circ}", "^ \\circ", "^{ \\circ}", "^\\degree", "^{\\degree}", "\\degree"})
+    replace_command(text, sign, has_angles ? kDegreeMark : "");
+  write_bare_circles(text, has_angles ? kDegreeMark : "");
+  replace_all(text, kDegreeMark, "\\degree ");
 }
 
 void drop_looks(std::string& text) {
   drop_doubled_backslashes(text);
+  write_styles_with_braces(text);
   replace_all(text, "\\left.", "");
   replace_all(text, "\\right.", "");
   for (const std::string_view command :
@@ -124,10 +135,8 @@ void drop_looks(std::string& text) {
           "\\mathrm{F}", "\\text{F}", "\\mathrm{ F}", "\\text{ F}"})
       replace_all(text, std::string(degree) + std::string(scale), "");
   }
-  for (const std::string_view sign :
-       {"^\\circ", "^{\\circ}", "^ \\circ", "^\\degree", "\\degree", "\\%", "%"})
-    replace_all(text, sign, "");
-  drop_bare_circles(text);
+  for (const std::string_view sign : {"\\%", "%"}) replace_all(text, sign, "");
+  write_degrees(text);
   static constexpr Replacement kNames[] = {
       {"\\dfrac", "\\frac"},   {"\\tfrac", "\\frac"},   {"\\cfrac", "\\frac"},
       {"\\dbinom", "\\binom"}, {"\\tbinom", "\\binom"}, {"\\neq", "\\ne"},
@@ -213,18 +222,11 @@ bool is_power_of_unit(std::string_view words, std::string_view letters) {
          end_of_unit_exponent(words, unit.size()) == words.size();
 }
 
-/// "or more", "at least", "and a half": words that make another quantity of the number before them.
-bool goes_on_from_number(std::string_view words) {
-  const std::string_view first = words.substr(0, words.find(' '));
-  for (const std::string_view word : {"or", "and", "at", "to", "but", "not", "plus", "minus"}) {
-    if (first == word) return true;
-  }
-  return false;
-}
-
 class WordResolver {
  public:
   explicit WordResolver(int depth) : depth_(depth) {}
+
+  const std::vector<std::string>& units() const { return units_; }
 
   std::string resolve(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
@@ -237,7 +239,9 @@ class WordResolver {
         out_ += text[at++];
         continue;
       }
-      group->inside = WordResolver(depth_ + 1).resolve(group->inside);
+      WordResolver inside(depth_ + 1);
+      group->inside = inside.resolve(group->inside);
+      units_.insert(units_.end(), inside.units_.begin(), inside.units_.end());
       at = write(*group, text);
     }
     return std::move(out_);
@@ -272,7 +276,7 @@ class WordResolver {
     } else if (drops_ordinal(words)) {
       return text.substr(group.end).starts_with("}") ? group.end + 1 : group.end;
     } else if (is_unit(group, words)) {
-      return write_unit(group, words, text);
+      return write_behind_quantity(group, words, text);
     } else {
       write_words(group);
     }
@@ -298,14 +302,28 @@ class WordResolver {
     const std::string_view letters = apart ? "msghLlNJWVAKCF" : "msghLl";
     const bool unit_letter = letters.find(words.front()) != std::string_view::npos;
     if (is_letter_alone) return unit_letter && (group.is_text || group.is_upright);
-    if (group.is_text) return !goes_on_from_number(words);
+    if (group.is_text) return true;
     return group.is_upright && (apart || is_unit_word(words) || words.find('/') != words.npos ||
                                 is_power_of_unit(words, letters));
+  }
+
+  /// "million" as a factor, and units not at all.
+  std::size_t write_behind_quantity(const StyledGroup& group, const std::string& words,
+                                    std::string_view text) {
+    const LeadingScale scale = leading_scale(words);
+    const std::string rest = words.substr(scale.end);
+    if (changes_quantity(rest) || (!scale.latex.empty() && formula_follows(text, group.end))) {
+      write_words(group);
+      return group.end;
+    }
+    out_ += scale.latex;
+    return rest.empty() ? group.end : write_unit(group, rest, text);
   }
 
   std::size_t write_unit(const StyledGroup& group, const std::string& words,
                          std::string_view text) {
     std::size_t end = end_of_unit_exponent(text, group.end);
+    std::vector<std::string> units{words};
     // m/s, kg m^2: units of units.
     for (std::size_t next = end; next < text.size();) {
       while (next < text.size() && text[next] == ' ') ++next;
@@ -315,12 +333,14 @@ class WordResolver {
       while (next < text.size() && text[next] == ' ') ++next;
       const auto further = next < text.size() ? styled_group_at(text, next) : std::nullopt;
       if (!further || joins_list(further->inside)) break;
+      units.push_back(further->inside);
       end = next = end_of_unit_exponent(text, further->end);
     }
     if (formula_follows(text, end)) {
       write_words(group);
       return group.end;
     }
+    units_.insert(units_.end(), units.begin(), units.end());
     if (words.ends_with(",")) out_ += ",";
     return end;
   }
@@ -336,6 +356,7 @@ class WordResolver {
 
   const int depth_;
   std::string out_;
+  std::vector<std::string> units_;  // what is left out
 };
 
 /// The word `word` alone between members, as a comma.
@@ -370,15 +391,18 @@ void write_lists_with_commas(std::string& text) {
 
 }  // namespace
 
-std::string plain_math(std::string_view answer) {
-  std::string text(trim(answer));
+std::string plain_math(std::string_view answer) { return read_math(answer).text; }
+
+ReadMath read_math(std::string_view answer) {
+  std::string text = with_latex_signs(with_ascii_forms(trim(answer)));
   std::replace(text.begin(), text.end(), '\n', ' ');  // line ends have a meaning of their own below
-  write_unicode_as_latex(text);
   drop_delimiters(text);
   drop_spaced_thousands(text);
   drop_looks(text);
-  text = WordResolver(0).resolve(text);
-  text = without_unit_words(text);
+  WordResolver words(0);
+  text = words.resolve(text);
+  std::vector<std::string> units = words.units();
+  text = without_unit_words(text, units);
   write_lists_with_commas(text);
   text.erase(
       std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
@@ -386,7 +410,7 @@ std::string plain_math(std::string_view answer) {
   std::string_view rest = trim(text);
   while (!rest.empty() && (rest.back() == '.' || rest.back() == ',' || rest.back() == ':'))
     rest = trim(rest.substr(0, rest.size() - 1));
-  return std::string(rest);
+  return {std::string(rest), std::move(units)};
 }
 
 }  // namespace rl

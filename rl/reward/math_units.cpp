@@ -5,6 +5,7 @@
 
 #include "rl/reward/characters.h"
 #include "rl/reward/number_text.h"
+#include "rl/reward/quantity_words.h"
 
 namespace rl {
 namespace {
@@ -99,6 +100,14 @@ bool continues_quantity(std::string_view text, std::size_t at) {
          (c == '.' && at + 1 < text.size() && is_digit(text[at + 1]));
 }
 
+/// "million" behind which nothing is, or a unit, or a further factor.
+bool is_factor_at_end(std::string_view text, std::size_t at, std::size_t end) {
+  if (!is_factor_word(text.substr(at, end - at))) return false;
+  const std::size_t next = skip_blanks(text, end), behind = end_of_word(text, next);
+  const std::string_view word = text.substr(next, behind - next);
+  return !continues_quantity(text, end) || is_factor_word(word) || is_unit_word(word);
+}
+
 }  // namespace
 
 bool is_unit_word(std::string_view word) {
@@ -137,7 +146,7 @@ bool ends_with_quantity(std::string_view text, bool symbols) {
   return symbols && text.size() - begin == 1;
 }
 
-std::string without_unit_words(std::string_view text) {
+std::string without_unit_words(std::string_view text, std::vector<std::string>& units) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const bool starts_word =
@@ -149,7 +158,13 @@ std::string without_unit_words(std::string_view text) {
     if (starts_word && !end && is_short_unit(text.substr(at, ends_word - at)) &&
         ends_with_grouped_number(out))
       end = end_of_unit_exponent(text, ends_word);
+    if (starts_word && ends_with_quantity(out, false) && is_factor_at_end(text, at, ends_word)) {
+      out += leading_scale(text.substr(at, ends_word - at)).latex;
+      at = ends_word;
+      continue;
+    }
     if (end && !continues_quantity(text, *end)) {
+      units.emplace_back(text.substr(at, *end - at));
       at = *end;
       continue;
     }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rl {
 
@@ -18,8 +19,9 @@ std::size_t end_of_unit_exponent(std::string_view text, std::size_t at);
 /// variable, too.
 bool ends_with_quantity(std::string_view text, bool symbols);
 
-/// Without the units that stand in plain words behind quantities, with their exponents. One before
-/// a further number stays: "4 feet 6 inches" is not 46.
-std::string without_unit_words(std::string_view text);
+/// Without the units that stand in plain words behind quantities, with their exponents; those go to
+/// `units`. One before a further number stays: "4 feet 6 inches" is not 46. "5 million" becomes
+/// "5 \cdot 1000000".
+std::string without_unit_words(std::string_view text, std::vector<std::string>& units);
 
 }  // namespace rl

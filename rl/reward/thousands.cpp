@@ -44,10 +44,48 @@ struct Chain {
   }
 };
 
+/// The brackets of a list, an interval or a set that are open, with whether blanks show
+/// where members end: "(0, 1,250)". Braces behind a command, "^" and "_" are an argument's.
+class OpenBrackets {
+ public:
+  explicit OpenBrackets(std::string_view text) : text_(text) {}
+
+  void pass(std::size_t at) {
+    const char c = text_[at];
+    if (c == '(' || c == '[' || c == '{') open_.push_back(is_argument(at) || has_blanks(at + 1));
+    if ((c == ')' || c == ']' || c == '}') && !open_.empty()) open_.pop_back();
+  }
+  /// Whether "1,250" is a number here; else it is two members.
+  bool group_thousands() const { return open_.empty() || open_.back(); }
+
+ private:
+  bool is_argument(std::size_t at) const {
+    if (text_[at] != '{' || at == 0) return false;
+    const char before = text_[at - 1];
+    return is_letter(before) || before == '^' || before == '_' || before == '}' || before == ']';
+  }
+  /// Behind a comma of these brackets.
+  bool has_blanks(std::size_t at) const {
+    int depth = 1;
+    for (; at < text_.size() && depth > 0; ++at) {
+      const char c = text_[at];
+      if (c == '(' || c == '[' || c == '{') ++depth;
+      if (c == ')' || c == ']' || c == '}') --depth;
+      if (depth == 1 && text_.substr(at).starts_with(", ")) return true;
+    }
+    return false;
+  }
+
+  const std::string_view text_;
+  std::vector<bool> open_;
+};
+
 std::string without_commas(std::string_view text, Groups which) {
   std::string out;
+  OpenBrackets brackets(text);
   for (std::size_t at = 0; at < text.size();) {
     if (!is_digit(text[at])) {
+      brackets.pass(at);
       out += text[at++];
       continue;
     }
@@ -56,7 +94,8 @@ std::string without_commas(std::string_view text, Groups which) {
     const bool goes_on =
         chain.end + 1 < text.size() && text[chain.end] == ',' && is_digit(text[chain.end + 1]);
     const bool is_number = before != ',' && !goes_on;  // else members of a list without blanks
-    const bool all = is_number && (which == Groups::kAll || chain.has_certain_group());
+    const bool may_group = which == Groups::kAll && brackets.group_thousands();
+    const bool all = is_number && (may_group || chain.has_certain_group());
     out += chain.head;
     for (const std::string_view group : chain.groups) {
       const bool joins = chain.can_be_grouped() && before != '.' && (all || group.starts_with('0'));

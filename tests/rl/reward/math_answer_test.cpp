@@ -222,7 +222,6 @@ TEST(MathAnswer, ThousandsInBracketsAndBlanksAreNumbersToo) {
       {"(5; 1,250)", "(5,1250)"},
       {"(5;1,250)", "(5,1250)"},
       {"\\{1,000\\}", "\\{1000\\}"},
-      {"\\{1,250\\}", "\\{1250\\}"},
       {"\\sqrt{1,024}", "32"},
       {"(1,000+1)", "1001"},
       {"1 500 m", "1500"},
@@ -235,7 +234,6 @@ TEST(MathAnswer, ThousandsInBracketsAndBlanksAreNumbersToo) {
       {"5,100,200", "200,100,5"},
       {"2,000,3,000", "2000,3000"},
       {"(1,234)", "(1,234)"},
-      {"(1,250)", "(1250)"},
       {"(1,000)", "1000"},
       {"\\frac{1,000}{3}", "\\frac{1000}{3}"},
       {"\\begin{pmatrix}1,000\\\\2\\end{pmatrix}", "\\begin{pmatrix}1000\\\\2\\end{pmatrix}"},
@@ -276,6 +274,117 @@ TEST(MathAnswer, ThousandsInBracketsAndBlanksAreNumbersToo) {
     EXPECT_FALSE(equivalent(a, b)) << a << "   " << b;
     EXPECT_FALSE(equivalent(b, a)) << b << "   " << a;
   }
+}
+
+TEST(MathAnswer, MembersInBracketsAreNoThousands) {
+  const Pair different[] = {{"(1,250)", "(1250)"},
+                            {"(100,200)", "(100200)"},
+                            {"(1,200,300)", "(1200300)"},
+                            {"\\{100,200\\}", "\\{100200\\}"},
+                            {"[100,200]", "[100200]"},
+                            {"(100,200]", "(100200]"},
+                            {"x \\in [100,200]", "[100200]"},
+                            {"(100,200), 5", "(100200), 5"},
+                            {"\\gcd(12,345)", "\\gcd(12345)"}};
+  for (const auto& [a, b] : different) {
+    EXPECT_FALSE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_FALSE(equivalent(b, a)) << b << "   " << a;
+  }
+  // Blanks, semicolons and "000" show where members end.
+  const Pair same[] = {{"(0, 1,250)", "(0,1250)"},          {"(0, 1,250)", "(0, 1{,}250)"},
+                       {"[1,250; 2,500]", "[1250,2500]"},   {"(1,250, 5)", "(1250,5)"},
+                       {"(100, 200,300)", "(100,200,300)"}, {"(100,200)", "(100, 200)"}};
+  for (const auto& [a, b] : same) {
+    EXPECT_TRUE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_TRUE(equivalent(b, a)) << b << "   " << a;
+  }
+}
+
+TEST(MathAnswer, DegreesCountInArgumentsOfFunctions) {
+  const Pair same[] = {{"\\sin 30^\\circ", "\\frac12"},
+                       {"\\cos 60^{\\circ}", "0.5"},
+                       {"\\tan 45\u00b0", "1"},
+                       {"\\sin(30^\\circ + 15^\\circ)", "\\frac{\\sqrt2}{2}"},
+                       {"\\sin^2 30\\circ", "\\frac14"},
+                       {"\\cos 80^\\circ", "\\sin 10^\\circ"},
+                       {"2\\sin 10^\\circ \\cos 10^\\circ", "\\sin 20^\\circ"},
+                       {"\\frac{\\sin 80^\\circ}{\\cos 80^\\circ}", "\\tan 80^\\circ"},
+                       {"\\sin x^\\circ", "\\sin\\frac{\\pi x}{180}"},
+                       {"\\sin x, 30^\\circ", "\\sin x, 30"},
+                       {"\\sin 30^\\circ", "\\sin 30\\degree"}};
+  for (const auto& [a, b] : same) {
+    EXPECT_TRUE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_TRUE(equivalent(b, a)) << b << "   " << a;
+  }
+  const Pair different[] = {{"2\\sin 30^\\circ", "2\\sin(30)"},
+                            {"\\sin 30", "\\frac12"},
+                            {"\\arcsin 30^\\circ", "\\arcsin\\frac{\\pi}{6}"},
+                            {"\\cos 80^\\circ", "\\cos 80"}};
+  for (const auto& [a, b] : different) {
+    EXPECT_FALSE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_FALSE(equivalent(b, a)) << b << "   " << a;
+  }
+}
+
+TEST(MathAnswer, SetsAreTheirMembers) {
+  const Pair same[] = {
+      {"\\{1,1,2\\}", "\\{1,2\\}"},        {"\\{0.5, \\frac12\\}", "\\{\\frac12\\}"},
+      {"\\{ \\}", "\\emptyset"},           {"\u2205", "\\varnothing"},
+      {"(0,1]\\cup[1,3)", "(0,3)"},        {"\u2124", "\\mathbb Z"},
+      {"x\u2208(0,1]\u222a(1,3)", "(0,3)"}};
+  for (const auto& [a, b] : same) {
+    EXPECT_TRUE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_TRUE(equivalent(b, a)) << b << "   " << a;
+  }
+  const Pair different[] = {{"\\{1,1,2\\}", "\\{1,2,3\\}"},
+                            {"\\{1,2,3\\}", "\\{1,2\\}"},
+                            {"(1,1,2)", "(1,2)"},
+                            {"(0,1)\\cup(1,3)", "(0,3)"},
+                            {"\\{\\}", "\\{0\\}"}};
+  for (const auto& [a, b] : different) {
+    EXPECT_FALSE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_FALSE(equivalent(b, a)) << b << "   " << a;
+  }
+}
+
+TEST(MathAnswer, SumsOfVectorsHaveNoOrder) {
+  const Pair same[] = {{"3\\,\\mathbf i+2\\,\\mathbf j", "2\\mathbf j+3\\mathbf i"},
+                       {"3\\mathbf{i}+2\\mathbf{j}", "2\\mathbf{j} + 3\\mathbf{i}"},
+                       {"3\\hat{i}-2\\hat{j}", "-2\\hat j+3\\hat i"},
+                       {"\\vec{a}+2\\vec{b}", "2\\vec b+\\vec a"}};
+  for (const auto& [a, b] : same) EXPECT_TRUE(equivalent(a, b)) << a << "   " << b;
+  EXPECT_FALSE(equivalent("3\\hat{i}+2\\hat{j}", "3\\hat{j}+2\\hat{i}"));
+  EXPECT_FALSE(equivalent("\\vec{a}", "\\hat{a}"));
+}
+
+TEST(MathAnswer, SignsOfUnicodeAreLatex) {
+  const Pair same[] = {
+      {"10\u207b\u00b2", "0.01"}, {"2\u00b9\u2070", "1024"}, {"2\u2153", "\\frac73"},
+      {"3\u20444", "\\frac34"},   {"\uff15", "5"},           {"x\uff1d\uff11\uff12", "12"},
+      {"50\uff05", "0.5"},        {"\u2205", "\\emptyset"},  {"\u211d", "\\mathbb{R}"},
+      {"\u2220A", "\\angle A"},   {"x\u2081+1", "1+x_1"},    {"5\u200b", "5"},
+      {"10~{\\rm cm}", "10"},     {"10{\\rm\\ km}^2", "10"}, {"\u221a12", "2\\sqrt3"}};
+  for (const auto& [a, b] : same) {
+    EXPECT_TRUE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_TRUE(equivalent(b, a)) << b << "   " << a;
+  }
+  EXPECT_FALSE(equivalent("10\u207b\u00b2", "10^2"));
+  EXPECT_FALSE(equivalent("3{\\rm i}", "3"));
+}
+
+TEST(MathAnswer, FunctionsOfOnesOwnAreNoFactors) {
+  const Pair different[] = {{"f(2)", "2f"},
+                            {"f(x)", "fx"},
+                            {"f(g(x))", "g(f(x))"},
+                            {"f^{-1}(x)", "\\frac{x}{f}"},
+                            {"g(x, 1)", "g(1, x)"}};
+  for (const auto& [a, b] : different) {
+    EXPECT_FALSE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_FALSE(equivalent(b, a)) << b << "   " << a;
+  }
+  const Pair same[] = {{"f(1+x)", "f(x+1)"},      {"2f(3) + 1", "1+2f(3)"}, {"f(x)^2", "f(x)f(x)"},
+                       {"f(g(2x))", "f(g(x+x))"}, {"x(x-1)", "x^2-x"},      {"p(1-p)", "p-p^2"}};
+  for (const auto& [a, b] : same) EXPECT_TRUE(equivalent(a, b)) << a << "   " << b;
 }
 
 TEST(MathAnswer, NamesOfDifferentThingsAreDifferentAnswers) {
@@ -322,6 +431,56 @@ TEST(MathAnswer, WordsThatMakeAnotherQuantityStay) {
   EXPECT_TRUE(equivalent("5\\text{ or }6", "5, 6"));
   EXPECT_TRUE(equivalent("5\\text{ apples}", "5"));
   EXPECT_TRUE(equivalent("2\u00bd", "2.5"));
+}
+
+TEST(MathAnswer, WordsBehindNumbersThatAreNoUnitsCount) {
+  const Pair different[] = {{"5\\text{ million}", "5"},
+                            {"2\\text{ hundred}", "2"},
+                            {"6\\text{ dozen}", "6"},
+                            {"1\\text{ half}", "1"},
+                            {"2\\text{ squared}", "2"},
+                            {"5\\text{ factorial}", "5"},
+                            {"2\\text{ pi}", "2"},
+                            {"2\\text{ thousand dollars}", "2\\text{ dollars}"},
+                            {"8:00\\text{ a.m.}", "8:00\\text{ p.m.}"},
+                            {"10\\text{ AM}", "10\\text{ PM}"},
+                            {"5\\text{ north}", "5\\text{ south}"},
+                            {"5\\text{ north}", "5"},
+                            {"5\\mathrm{~million}", "5"},
+                            {"3\\text{ left}", "3\\text{ right}"},
+                            {"3\\text{ units left}", "3\\text{ units right}"},
+                            {"5\\text{ is not a solution}", "5"},
+                            {"5\\text{ below zero}", "5"},
+                            {"36\\text{ apples}", "36\\text{ pears}"},
+                            {"36\\text{ apples}", "36 dollars"},
+                            {"5 million", "5"}};
+  for (const auto& [a, b] : different) {
+    EXPECT_FALSE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_FALSE(equivalent(b, a)) << b << "   " << a;
+  }
+  const Pair same[] = {{"5\\text{ million}", "5000000"},
+                       {"3.5\\text{ million people}", "3{,}500{,}000"},
+                       {"1,200\\text{ thousand}", "1.2\\text{ million}"},
+                       {"5 million dollars", "\\$5{,}000{,}000"},
+                       {"2\\text{ hundred thousand}", "2\\times10^5"},
+                       {"6\\text{ dozen eggs}", "72"},
+                       {"1\\text{ half}", "0.5"},
+                       {"2\\text{ squared}", "4"},
+                       {"5\\text{ factorial}", "120"},
+                       {"2\\text{ pi}", "2\\pi"},
+                       {"5\\text{ percent}", "0.05"},
+                       {"5\\text{ percent}", "5\\%"},
+                       {"9:30\\text{ a.m.}", "9:30"},
+                       {"9:30\\text{ a.m.}", "9:30\\text{ AM}"},
+                       {"5\\text{ north}", "5\\text{ north}"},
+                       {"5\\text{ cm squared}", "5\\text{ cm}^2"},
+                       {"5\\text{ apples}", "5 \\text{ red apples}"},
+                       {"12\\text{ ways}", "12\\text{ possibilities}"},
+                       {"(2\\text{ million}, 5)", "(2000000,5)"}};
+  for (const auto& [a, b] : same) {
+    EXPECT_TRUE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_TRUE(equivalent(b, a)) << b << "   " << a;
+  }
 }
 
 TEST(MathAnswer, DecimalCommasStandInFormulasToo) {

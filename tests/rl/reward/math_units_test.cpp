@@ -22,9 +22,18 @@ TEST(MathUnits, UnitsBehindQuantitiesGoWithTheirExponents) {
                                                        {"1 500 m_1", "1 500 m_1"},
                                                        {"2\\cm", "2\\cm"},
                                                        {"feet", "feet"},
+                                                       {"5 million", "5  \\cdot 1000000"},
+                                                       {"5 million dollars", "5  \\cdot 1000000 "},
+                                                       {"5 million x", "5 million x"},
                                                        {"3 cmx", "3 cmx"},
                                                        {"", ""}};
-  for (const auto& [text, left] : cases) EXPECT_EQ(without_unit_words(text), left) << text;
+  for (const auto& [text, left] : cases) {
+    std::vector<std::string> units;
+    EXPECT_EQ(without_unit_words(text, units), left) << text;
+  }
+  std::vector<std::string> units;
+  without_unit_words("(3 cm^2, 4 square feet)", units);
+  EXPECT_EQ(units, (std::vector<std::string>{"cm^2", "square feet"}));
 }
 
 TEST(MathUnits, ExponentsOfUnitsAreWholeNumbers) {

@@ -1,0 +1,37 @@
+// What words behind a number say of it: units and counted things, which may be left out; factors
+// ("million"); and all that makes another quantity ("squared", "north", "is not a solution"). Pure
+// functions.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rl {
+
+/// Factors and powers at the beginning of words, as LaTeX behind a number, and where the rest of
+/// the words begins.
+struct LeadingScale {
+  std::string latex;
+  std::size_t end = 0;
+};
+
+/// "million" as "\cdot 1000000", "hundred thousand dollars" as two factors before "dollars", "half"
+/// as "\cdot\frac{1}{2}", "squared" alone as "^{2}", "factorial" alone as "!". Empty: there is
+/// none.
+LeadingScale leading_scale(std::string_view words);
+
+/// "million", "dozens": whether the word is a factor.
+bool is_factor_word(std::string_view word);
+
+/// Whether words cannot be left out: negations, comparisons, directions, numbers, "or more", "and a
+/// half".
+bool changes_quantity(std::string_view words);
+
+/// Whether two answers count or measure different things, by the words that are left out of each:
+/// "apples" and "pears", "a.m." and "p.m.". False where one has none, and of units, as which all
+/// measures and words such as "ways" and "solutions" pass.
+bool count_different_things(const std::vector<std::string>& a, const std::vector<std::string>& b);
+
+}  // namespace rl

@@ -1,0 +1,59 @@
+#include "rl/reward/quantity_words.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace rl {
+namespace {
+
+TEST(QuantityWords, FactorsAndPowersAreLatex) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"million", " \\cdot 1000000"},
+      {"Thousand dollars", " \\cdot 1000"},
+      {"hundred thousand", " \\cdot 100 \\cdot 1000"},
+      {"dozens", " \\cdot 12"},
+      {"halves", " \\cdot \\frac{1}{2}"},
+      {"squared", "^{2}"},
+      {"factorial", "!"},
+      {"half-hours", ""},
+      {"squared centimeters", ""},
+      {"cm", ""},
+      {"", ""}};
+  for (const auto& [words, latex] : cases) EXPECT_EQ(leading_scale(words).latex, latex) << words;
+  EXPECT_EQ(leading_scale("thousand dollars").end, 9u);
+}
+
+TEST(QuantityWords, WhatMakesAnotherQuantityIsNoUnit) {
+  for (const char* words :
+       {"is not a solution", "or more", "and a half", "miles north", "below zero", "left",
+        "half-hours", "isn't right", "squared cm", "over two"})
+    EXPECT_TRUE(changes_quantity(words)) << words;
+  for (const char* words : {"cm", "cookies left", "feet squared", "square miles", "a.m.",
+                            "one-dollar bills", "ways", ""})
+    EXPECT_FALSE(changes_quantity(words)) << words;
+}
+
+TEST(QuantityWords, OtherThingsAreOtherAnswers) {
+  const auto differ = [](const char* a, const char* b) {
+    return count_different_things({a}, {b}) && count_different_things({b}, {a});
+  };
+  EXPECT_TRUE(differ("a.m.", "p.m."));
+  EXPECT_TRUE(differ("apples", "pears"));
+  EXPECT_TRUE(differ("apples", "dollars"));
+  EXPECT_TRUE(differ("steps left", "steps right"));
+  EXPECT_TRUE(differ("red apples", "green apples"));
+  EXPECT_FALSE(differ("apples", "apple"));
+  EXPECT_FALSE(differ("red apples", "apples"));
+  EXPECT_FALSE(differ("A.M.", "am"));
+  EXPECT_FALSE(differ("cm", "centimeters"));
+  EXPECT_FALSE(differ("kJ", "kilojoules"));
+  EXPECT_FALSE(differ("ways", "possibilities"));
+  EXPECT_FALSE(differ("km/h", "kilometers per hour"));
+  EXPECT_FALSE(differ("only", "apples"));
+  EXPECT_FALSE(count_different_things({}, {"apples"}));
+  EXPECT_FALSE(count_different_things({"apples", "pears"}, {"pears"}));
+}
+
+}  // namespace
+}  // namespace rl
