@@ -115,7 +115,10 @@ runtime::Result<SamplingParams> sampling_params(const GenerateOptions& options,
         ", which is not supported; --ignore-generation-config generates without");
   }
   for (const std::string& key : config->unknown)
-    std::cerr << "note: generation_config.json: unknown key " << key << " is passed over\n";
+    std::cerr << "note: generation_config.json: "
+              << (key == kNumReturnSequences ? key + " is passed over: --n says how many"
+                                             : "unknown key " + key + " is passed over")
+              << "\n";
   const SamplingParams& flags = options.sampling;
   SamplingParams sampling = config->apply(flags);
   if (options.is_given("--max-new-tokens")) sampling.max_new_tokens = flags.max_new_tokens;

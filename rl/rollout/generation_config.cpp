@@ -71,7 +71,6 @@ bool is_neutral_key(std::string_view key) {
                                         "output_scores",
                                         "output_logits",
                                         "return_dict_in_generate",
-                                        "num_return_sequences",
                                         "renormalize_logits",
                                         "remove_invalid_values",
                                         "is_assistant",
@@ -229,6 +228,7 @@ Result<GenerationConfig> GenerationConfig::from_json(const json& object, const s
     const std::string& key = member.key();
     const json& value = *member;
     if (is_read(key) || is_neutral_key(key)) continue;
+    if (key == kNumReturnSequences && does_nothing(value, 1)) continue;
     const auto& options = missing_options();
     const auto option = std::find_if(options.begin(), options.end(),
                                      [&](const Missing& one) { return one.key == key; });

@@ -13,6 +13,9 @@
 
 namespace rl {
 
+/// A member that says how many responses a prompt gets, which is the caller's to say here.
+inline constexpr const char* kNumReturnSequences = "num_return_sequences";
+
 /// A value. What the file leaves out is what transformers takes for it: greedy unless do_sample is
 /// true, and then the 50 likeliest tokens.
 struct GenerationConfig {
@@ -32,7 +35,8 @@ struct GenerationConfig {
   std::vector<std::string> stop_strings;
   std::vector<std::string> unsupported;  // "no_repeat_ngram_size is 3": options that would change
                                          // what is generated and that this engine does not have
-  std::vector<std::string> unknown;      // keys that mean nothing here
+  std::vector<std::string> unknown;      // keys that mean nothing here, among them
+                                         // kNumReturnSequences where it is not 1
 
   /// Of the folder of a model, or beside a model's file; everything unset when there is no such
   /// file. (End-of-sequence ids are the ModelConfig's.) Errors name the file and the key:

@@ -59,6 +59,12 @@ TEST(GenerationConfig, NamesWhatItDoesNotHave) {
             (std::vector<std::string>{"num_beams is 4 with do_sample"}));
 }
 
+TEST(GenerationConfig, NamesHowManyResponsesItAsksFor) {
+  EXPECT_EQ(parse(R"({"num_return_sequences": 3})")->unknown,
+            (std::vector<std::string>{kNumReturnSequences}));
+  EXPECT_TRUE(parse(R"({"num_return_sequences": 1})")->unknown.empty());
+}
+
 TEST(GenerationConfig, SaysHowToSearchAndWhatNotToSay) {
   auto config = parse(
       R"({"num_beams": 4, "length_penalty": 0.6, "early_stopping": "never", "bad_words_ids": [[3], [4, 5]], "suppress_tokens": [7]})");
