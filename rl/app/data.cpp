@@ -16,6 +16,7 @@
 #include "rl/app/command_line.h"
 #include "rl/app/progress_line.h"
 #include "rl/data/dataset.h"
+#include "rl/data/json_text.h"
 #include "rl/data/row_source.h"
 #include "rl/data/row_stats.h"
 #include "rl/data/row_type.h"
@@ -197,7 +198,7 @@ int stats(int argc, char** argv) {
 
 // In verl's form.
 ordered_json verl_row(const DataRow& row) {
-  ordered_json truth = row.ground_truth;
+  ordered_json truth = text_as_json(row.ground_truth, row.ground_truth_is_json);
   if (!row.answerless.empty()) truth = nullptr;
   ordered_json value = {{"data_source", row.data_source},
                         {"prompt", row.prompt},

@@ -77,7 +77,8 @@ std::string first_row_text(const DataRow& row, const std::string& prompt) {
                     .ground_truth = row.ground_truth,
                     .extra_info = row.extra.is_null() ? std::string() : json_line(row.extra),
                     .where = row.where,
-                    .has_ground_truth = row.answerless.empty()});
+                    .has_ground_truth = row.answerless.empty(),
+                    .ground_truth_is_json = row.ground_truth_is_json});
   const auto shown = [&](const char* key) {
     return excerpt(json_line(nlohmann::ordered_json(given.at(key))), kShownValueBytes);
   };

@@ -200,7 +200,8 @@ Status score(const Dataset& data, RewardFunction& reward, double right_from,
                           .ground_truth = row.ground_truth,
                           .extra_info = row.extra.is_null() ? std::string() : row.extra.dump(),
                           .where = row.where,
-                          .has_ground_truth = row.answerless.empty()});
+                          .has_ground_truth = row.answerless.empty(),
+                          .ground_truth_is_json = row.ground_truth_is_json});
       answers.push_back(&answer);
     }
   }
@@ -232,7 +233,8 @@ Status check_rows(const Dataset& data, const RewardFunction& reward) {
                                             .response = {},
                                             .ground_truth = row.ground_truth,
                                             .extra_info = {},
-                                            .where = row.where});
+                                            .where = row.where,
+                                            .ground_truth_is_json = row.ground_truth_is_json});
     if (!usable.ok()) return usable.with_context(row.where);
   }
   return {};

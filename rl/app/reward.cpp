@@ -180,6 +180,7 @@ class GivenResponses {
 
  private:
   Result<ScoreRequest> request_of(const RawRow& raw) const {
+    if (!raw.problem.empty()) return runtime::invalid_argument(raw.problem);
     const Result<DataRow> row = map_scored_row(raw, mapping_);
     if (!row.ok()) return row.status();
     ScoreRequest request{.data_source = row->data_source,
@@ -187,7 +188,8 @@ class GivenResponses {
                          .ground_truth = row->ground_truth,
                          .extra_info = row->extra.is_null() ? std::string() : json_line(row->extra),
                          .where = row->where,
-                         .has_ground_truth = row->answerless.empty()};
+                         .has_ground_truth = row->answerless.empty(),
+                         .ground_truth_is_json = row->ground_truth_is_json};
     if (const Status usable = reward_.check_row(request); !usable.ok())
       return usable.with_context(row->where);
     return request;
@@ -219,7 +221,7 @@ int score_given(const RewardScoreOptions& options) {
   if (!mapping.ok()) return fail(mapping.status());
   const Result<LengthPenalty> penalty = LengthPenalty::from_config(*config);
   if (!penalty.ok()) return fail(penalty.status());
-  const auto source = open_rows(options.rows, {.split = options.split});
+  const auto source = open_rows(options.rows, {.split = options.split, .keep_unreadable = true});
   if (!source.ok()) return fail(source.status());
   auto reward = RewardFunction::from_config(*config, 1, /*start=*/true);
   if (!reward.ok()) return fail(reward.status());

@@ -110,11 +110,12 @@ struct RewardTask {
   std::string prompt = {};  // JSON, see ScoreRequest; empty unless a reward model asks for it
   std::string teacher =
       {};  // NamedTeacher::rows of the one that scores its samples; empty unless there are several
-  bool has_ground_truth = true;  // the row has a column of it, which may be an empty text
+  bool has_ground_truth = true;       // the row has a column of it, which may be an empty text
+  bool ground_truth_is_json = false;  // as DataRow has it
 
   auto fields() {
-    return std::tie(data_source, ground_truth, where, extra_info, prompt, teacher,
-                    has_ground_truth);
+    return std::tie(data_source, ground_truth, where, extra_info, prompt, teacher, has_ground_truth,
+                    ground_truth_is_json);
   }
   bool operator==(const RewardTask&) const = default;
 };
@@ -129,8 +130,12 @@ struct SampleText {
                                          // added; special ones add nothing
   std::vector<float> logprobs = {};      // of each; 0 of one that is not learned
   std::vector<std::uint8_t> mask = {};   // of each: RolloutBatch::response_mask, or empty
+  bool ground_truth_is_json = false;     // as DataRow has it
 
-  auto fields() { return std::tie(prompt, response, ground_truth, score, tokens, logprobs, mask); }
+  auto fields() {
+    return std::tie(prompt, response, ground_truth, score, tokens, logprobs, mask,
+                    ground_truth_is_json);
+  }
   bool operator==(const SampleText&) const = default;
 };
 

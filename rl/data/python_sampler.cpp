@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "rl/data/json_text.h"
 #include "rl/data/python_child.h"
 #include "rl/data/python_programs.h"
 #include "runtime/core/json.h"
@@ -24,7 +25,8 @@ constexpr const char* kSamplerKind = "sampler";
 ordered_json row_json(const DataRow& row) {
   ordered_json told{{"prompt", row.prompt},
                     {"data_source", row.data_source},
-                    {"reward_model", {{"ground_truth", row.ground_truth}}},
+                    {"reward_model",
+                     {{"ground_truth", text_as_json(row.ground_truth, row.ground_truth_is_json)}}},
                     {"extra_info", row.extra}};
   if (row.difficulty) told["difficulty"] = *row.difficulty;
   return told;

@@ -7,7 +7,6 @@
 
 #include "rl/config/judge.h"
 #include "rl/data/json_text.h"
-#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -58,8 +57,11 @@ Status check_messages(const ordered_json& messages, const std::string& at) {
 /// them. Null when it is none.
 ordered_json tool_calls_of(const ordered_json& value) {
   ordered_json calls = value;
-  if (value.is_string())
-    calls = runtime::parse_json<ordered_json>(value.get_ref<const std::string&>());
+  if (value.is_string()) {
+    Result<ordered_json> parsed = parse_json_text(value.get_ref<const std::string&>(), "");
+    if (!parsed.ok()) return nullptr;
+    calls = std::move(*parsed);
+  }
   if (calls.is_object()) calls = ordered_json::array({ordered_json(calls)});
   if (!calls.is_array() || calls.empty()) return nullptr;
   ordered_json out = ordered_json::array();
@@ -163,20 +165,12 @@ std::string list_columns(const ordered_json& row) {
   return text;
 }
 
-/// `answerless` gets the row's columns where none of them is an answer.
-Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping,
-                                 std::string& answerless) {
-  std::string truth;
-  if (!mapping.answer.empty()) {
-    const ordered_json* column = find_field(row.value, mapping.answer);
-    if (column == nullptr) return no_column(row, mapping.answer, "data.columns.answer");
-    truth = json_as_text(*column);
-  } else if (const ordered_json* answer = find_answer(row.value)) {
-    truth = json_as_text(*answer);
-  } else {
-    answerless = list_columns(row.value);
-  }
-  if (mapping.answer_after.empty()) return truth;
+/// What follows the last data.answer_after of the answer, without blanks around it.
+Status cut_answer(const RawRow& row, const RowMapping& mapping, DataRow& into) {
+  std::string& truth = into.ground_truth;
+  if (into.ground_truth_is_json)
+    return invalid_argument(row.where + ": the answer must be a text (data.answer_after), it is " +
+                            excerpt(truth, 80));
   const std::size_t mark = truth.rfind(mapping.answer_after);
   if (mark == std::string::npos)
     return invalid_argument(row.where + ": the answer has no '" + mapping.answer_after +
@@ -184,7 +178,22 @@ Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping,
   truth.erase(0, mark + mapping.answer_after.size());
   truth.erase(0, truth.find_first_not_of(" \t\r\n"));
   truth.erase(truth.find_last_not_of(" \t\r\n") + 1);
-  return truth;
+  return Status();
+}
+
+/// The answer, or where no column is one the columns that there are.
+Status read_ground_truth(const RawRow& row, const RowMapping& mapping, DataRow& into) {
+  const ordered_json* answer =
+      mapping.answer.empty() ? find_answer(row.value) : find_field(row.value, mapping.answer);
+  if (answer == nullptr && !mapping.answer.empty())
+    return no_column(row, mapping.answer, "data.columns.answer");
+  if (answer != nullptr) {
+    into.ground_truth = json_as_text(*answer);
+    into.ground_truth_is_json = answer->is_structured() || answer->is_boolean();
+  } else {
+    into.answerless = list_columns(row.value);
+  }
+  return mapping.answer_after.empty() ? Status() : cut_answer(row, mapping, into);
 }
 
 /// Goes down from a column by `path`; null and what is not there are errors. Returns nullptr and
@@ -207,6 +216,40 @@ const ordered_json* descend(const ordered_json* at, const std::vector<std::strin
   return at;
 }
 
+/// The system message of a conversation that has none: the row's column `system`, as LLaMA-Factory
+/// has it beside ShareGPT's messages, or data.system_prompt.
+Status add_system_message(const RawRow& row, const RowMapping& mapping, ordered_json& messages) {
+  constexpr const char* kColumn = "system";
+  const ordered_json* column =
+      mapping.messages == kColumn ? nullptr : find_field(row.value, kColumn);
+  if (column != nullptr && !column->is_string())
+    return invalid_argument(row.where + ": 'system' must be a text, the conversation's system " +
+                            "message, it is " + json_type_name(*column));
+  std::string text = column == nullptr ? "" : column->get<std::string>();
+  const ordered_json& first = messages.front();
+  if (first.at("role") == "system") {
+    if (text.empty() || first.value("content", ordered_json()) == text) return Status();
+    return invalid_argument(row.where + ": 'system' is another text than the system message in '" +
+                            mapping.messages + "': keep one of them");
+  }
+  if (text.empty()) text = mapping.system_prompt;
+  if (text.empty()) return Status();
+  messages.insert(messages.begin(), ordered_json({{"role", "system"}, {"content", text}}));
+  return Status();
+}
+
+/// OpenAI's `weight` of an answer: 0 is read and not learned.
+Status check_message_weights(const ordered_json& messages, const std::string& at) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const auto weight = messages[i].find("weight");
+    if (weight == messages[i].end() || weight->is_null() || *weight == 0 || *weight == 1) continue;
+    return invalid_argument(at + ": message " + std::to_string(i + 1) +
+                            ": 'weight' must be 1 (learned) or 0 (not learned), it is " +
+                            excerpt(json_as_text(*weight), 40));
+  }
+  return Status();
+}
+
 /// A row that is a conversation as a whole.
 Result<DataRow> map_conversation(const RawRow& row, const RowMapping& mapping,
                                  const ordered_json& messages) {
@@ -221,9 +264,9 @@ Result<DataRow> map_conversation(const RawRow& row, const RowMapping& mapping,
       std::any_of(into.prompt.begin(), into.prompt.end(),
                   [](const ordered_json& message) { return message.at("role") == "assistant"; });
   if (!answered) return invalid_argument(at + " has no message of the assistant to learn from");
-  if (!mapping.system_prompt.empty() && into.prompt.front().at("role") != "system")
-    into.prompt.insert(into.prompt.begin(),
-                       ordered_json({{"role", "system"}, {"content", mapping.system_prompt}}));
+  Status status = check_message_weights(into.prompt, at);
+  if (status.ok()) status = add_system_message(row, mapping, into.prompt);
+  if (!status.ok()) return status;
   for (const auto& [column, name] :
        {std::pair(&mapping.tools, "tools"), std::pair(&mapping.thinking, "enable_thinking")}) {
     const ordered_json* value = column->empty() ? nullptr : find_field(row.value, *column);
@@ -298,9 +341,7 @@ Status set_form(const RawRow& row, const RowMapping& mapping, DataRow& into) {
 
 /// What judges a response.
 Status read_judging(const RawRow& row, const RowMapping& mapping, DataRow& into) {
-  Result<std::string> truth = ground_truth(row, mapping, into.answerless);
-  if (!truth.ok()) return truth.status();
-  into.ground_truth = std::move(*truth);
+  if (const Status status = read_ground_truth(row, mapping, into); !status.ok()) return status;
   if (const ordered_json* source = find_field(row.value, mapping.data_source))
     into.data_source = json_as_text(*source);
   if (const ordered_json* teacher =

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "rl/data/json_text.h"
 #include "rl/data/random.h"
 #include "rl/feed/vocabulary_check.h"
-#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -61,11 +61,9 @@ std::string conversation_context(const DataRow& row, bool whole) {
   if (!row.agent_name.empty()) context["agent_name"] = row.agent_name;
   if (whole) {
     const ordered_json extra = row.extra.is_object() ? row.extra : ordered_json::object();
-    // A row whose ground truth is a dictionary has it as JSON text here.
-    ordered_json truth = row.ground_truth.starts_with('{')
-                             ? runtime::parse_json<ordered_json>(row.ground_truth)
-                             : ordered_json(row.ground_truth);
-    if (truth.is_discarded()) truth = row.ground_truth;
+    // A text that is a dictionary is given as one.
+    ordered_json truth = text_as_json(
+        row.ground_truth, row.ground_truth_is_json || row.ground_truth.starts_with('{'));
     if (!row.answerless.empty()) truth = nullptr;
     context["row"] = {{"data_source", row.data_source},
                       {"reward_model", {{"style", "rule"}, {"ground_truth", std::move(truth)}}},
@@ -168,7 +166,7 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
       tasks.push_back({row->data_source, row->ground_truth, row->where,
                        row->extra.is_null() ? std::string() : row->extra.dump(),
                        options_.with_prompts ? row->prompt.dump() : std::string(),
-                       std::move(*teacher), row->answerless.empty()});
+                       std::move(*teacher), row->answerless.empty(), row->ground_truth_is_json});
     }
   }
   return prompts;

@@ -65,10 +65,11 @@ std::vector<json> calls_of(std::span<const ScoreRequest> requests) {
 
 json request_json(const ScoreRequest& request) {
   json extra = runtime::parse_json(request.extra_info);
-  // A row whose ground truth is a dictionary has it as JSON text here; lists stay text, since "[1,
-  // 2]" may be an interval.
-  json truth = request.ground_truth.starts_with('{') ? runtime::parse_json(request.ground_truth)
-                                                     : json(request.ground_truth);
+  // A text that is a dictionary is given as one; "[1, 2]" stays a text, since it may be an
+  // interval.
+  json truth = request.ground_truth_is_json || request.ground_truth.starts_with('{')
+                   ? runtime::parse_json(request.ground_truth)
+                   : json(request.ground_truth);
   if (truth.is_discarded()) truth = request.ground_truth;
   if (!request.has_ground_truth) truth = nullptr;
   return {{"data_source", request.data_source},

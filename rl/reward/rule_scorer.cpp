@@ -1,11 +1,55 @@
 #include "rl/reward/rule_scorer.h"
 
 #include <utility>
+#include <vector>
+
+#include "rl/data/json_text.h"
 
 namespace rl {
 
+using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
+
+namespace {
+
+/// What a response may say to be right: the ground truth, or each member where it is a list in the
+/// data. kInvalidArgument: a list without members, or with one that is no text, number or boolean.
+Result<std::vector<std::string>> right_answers(const ScoreRequest& request, const Rule& rule) {
+  std::vector<std::string> answers;
+  const bool has_targets = rule.name() == "search_qa";  // reads lists itself
+  const nlohmann::ordered_json truth =
+      text_as_json(request.ground_truth, request.ground_truth_is_json && !has_targets);
+  if (!truth.is_array()) return std::vector{request.ground_truth};
+  if (truth.empty())
+    return invalid_argument("reward rule '" + rule.name() +
+                            "': the ground truth is a list without members");
+  for (const nlohmann::ordered_json& member : truth) {
+    if (member.is_structured() || member.is_null())
+      return invalid_argument(
+          "reward rule '" + rule.name() + "': the ground truth is a list, whose members are the " +
+          "answers that are right, and one of them is " + json_type_name(member) +
+          ": write texts, or score by a function of your own");
+    answers.push_back(json_as_text(member));
+  }
+  if (rule.name() == "exact") answers.push_back(request.ground_truth);  // the list itself
+  return answers;
+}
+
+/// The verdict by the answer for which the response scores most, the first of several.
+Result<RuleVerdict> judge_by_any(const Rule& rule, const ScoreRequest& request) {
+  const Result<std::vector<std::string>> answers = right_answers(request, rule);
+  if (!answers.ok()) return answers.status();
+  std::optional<RuleVerdict> best;
+  for (const std::string& answer : *answers) {
+    Result<RuleVerdict> judged = rule.judge(request.response, answer);
+    if (!judged.ok()) return judged;
+    if (!best || judged->score > best->score) best = std::move(*judged);
+  }
+  return std::move(*best);
+}
+
+}  // namespace
 
 RuleScorer::RuleScorer() {
   for (const std::string& name : reward_rules()) {
@@ -26,7 +70,7 @@ Result<ScoredBatch> RuleScorer::score(std::span<const ScoreRequest> requests) {
   for (const ScoreRequest& request : requests) {
     const Result<const Rule*> rule = rule_of(request);
     if (!rule.ok()) return rule.status().with_context(request.where);
-    Result<RuleVerdict> judged = (*rule)->judge(request.response, request.ground_truth);
+    Result<RuleVerdict> judged = judge_by_any(**rule, request);
     Score score;
     score.rule = (*rule)->name();
     if (judged.ok()) {
@@ -49,7 +93,12 @@ Result<ScoredBatch> RuleScorer::score(std::span<const ScoreRequest> requests) {
 Status RuleScorer::check_row(const ScoreRequest& row) const {
   const Result<const Rule*> rule = rule_of(row);
   if (!rule.ok()) return rule.status();
-  return (*rule)->check(row.ground_truth);
+  const Result<std::vector<std::string>> answers = right_answers(row, **rule);
+  if (!answers.ok()) return answers.status();
+  for (const std::string& answer : *answers) {
+    if (const Status usable = (*rule)->check(answer); !usable.ok()) return usable;
+  }
+  return {};
 }
 
 }  // namespace rl

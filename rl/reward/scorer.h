@@ -46,6 +46,7 @@ struct ScoreRequest {
   bool has_ground_truth = true;  // otherwise Python and servers get None
   std::optional<Score> known =
       {};  // its score, or why it cannot have one, where that is not for scorers to say
+  bool ground_truth_is_json = false;  // as DataRow has it: Python and servers get the value
 };
 
 /// What went wrong on the way, single tries counted.

@@ -72,7 +72,8 @@ ScoreRequest RewardWorker::request_of(const RewardTask& task,
           .extra_info = task.extra_info,
           .where = task.where,
           .prompt = task.prompt,
-          .has_ground_truth = task.has_ground_truth};
+          .has_ground_truth = task.has_ground_truth,
+          .ground_truth_is_json = task.ground_truth_is_json};
 }
 
 void RewardWorker::prepare(const Ragged<std::int32_t>& responses,
@@ -123,7 +124,8 @@ Result<std::vector<SampleText>> RewardWorker::texts(const RolloutBatch& batch,
         {.prompt = tokenizer_.decode(batch.prompts.row(prompt), /*skip_special_tokens=*/true),
          .response = tokenizer_.decode(batch.responses.row(sample), /*skip_special_tokens=*/true),
          .ground_truth = tasks[static_cast<std::size_t>(prompt)].ground_truth,
-         .score = scores[static_cast<std::size_t>(sample)]});
+         .score = scores[static_cast<std::size_t>(sample)],
+         .ground_truth_is_json = tasks[static_cast<std::size_t>(prompt)].ground_truth_is_json});
     std::vector<std::string>& tokens = texts.back().tokens;
     for (const std::int32_t id : batch.responses.row(sample)) tokens.push_back(stream.push(id));
     const std::string rest = stream.finish();

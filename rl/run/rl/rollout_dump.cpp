@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string>
 
+#include "rl/data/json_text.h"
 #include "rl/metrics/held_back.h"
 #include "rl/metrics/log_file.h"
 #include "runtime/core/log.h"
@@ -57,11 +58,12 @@ std::string encode_samples(std::int64_t step, const std::vector<DumpedSample>& s
   std::string text;
   for (const DumpedSample& dumped : samples) {
     const SampleText& sample = dumped.text;
-    nlohmann::ordered_json line = {{"input", sample.prompt},
-                                   {"output", sample.response},
-                                   {"gts", sample.ground_truth},
-                                   {"score", sample.score},
-                                   {"step", step}};
+    nlohmann::ordered_json line = {
+        {"input", sample.prompt},
+        {"output", sample.response},
+        {"gts", text_as_json(sample.ground_truth, sample.ground_truth_is_json)},
+        {"score", sample.score},
+        {"step", step}};
     for (const auto& [name, value] : dumped.extras) {
       if (!line.contains(name)) line[name] = value;
     }

@@ -77,7 +77,8 @@ runtime::Status check_reward_rows(const RewardFunction& reward,
                             .extra_info = {},
                             .where = row->where,
                             .prompt = row->prompt.dump(),
-                            .has_ground_truth = row->answerless.empty()});
+                            .has_ground_truth = row->answerless.empty(),
+                            .ground_truth_is_json = row->ground_truth_is_json});
       if (!status.ok()) return status.with_context(row->where);
     }
   }

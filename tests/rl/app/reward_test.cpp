@@ -203,7 +203,7 @@ TEST_F(RewardScoreCommand, MistakesAreNamed) {
   fails({"score", rows, "--reward", "rule=nope"}, 1, "there is no rule 'nope'; there is exact,");
   fails({"score", rows + ".not"}, 1, "No such file");
   fails({"score", file("bad.jsonl", "{\"response\": \"\xff\"}\n"), "--reward", "rule=exact"}, 1,
-        "bad.jsonl:1");
+        "1 of 1 rows have no score");
   fails({"score", file("empty.jsonl", ""), "--reward", "rule=exact"}, 1, "no rows");
   fails({"score"}, 2, "rows is required");
   fails({"nothing"}, 2, "no command 'reward nothing'");
@@ -211,6 +211,62 @@ TEST_F(RewardScoreCommand, MistakesAreNamed) {
   const RewardOutcome help = reward({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.lines.at(0), "usage: starling reward score ROWS ...");
+}
+
+TEST_F(RewardScoreCommand, ALineThatIsNoRowIsOneAmongTheOthers) {
+  const std::string rows = file("rows.jsonl",
+                                "{\"response\": \"3\", \"ground_truth\": \"3\"}\n"
+                                "no JSON\n"
+                                "{\"response\": \"\\ud800\", \"ground_truth\": \"3\"}\n"
+                                "{\"response\": \"3\", \"ground_truth\": \"3\"}\n");
+  const RewardOutcome told = reward({"score", rows, "--reward", "rule=exact", "--json"});
+  EXPECT_EQ(told.code, 1);
+  EXPECT_EQ(told.errors, "error: 2 of 4 rows have no score\n");
+  ASSERT_EQ(told.lines.size(), 4u);
+  for (const std::size_t good : {0, 3}) EXPECT_EQ(told.object(good)["score"], 1.0);
+  for (const std::size_t bad : {1, 2}) {
+    EXPECT_EQ(told.object(bad)["score"], nullptr);
+    const std::string error = told.object(bad)["error"];
+    EXPECT_TRUE(error.starts_with(rows + ":" + std::to_string(bad + 1) + ": not JSON: ")) << error;
+  }
+}
+
+TEST_F(RewardScoreCommand, AListHasTheAnswersThatAreRight) {
+  const std::string rows = file("rows.jsonl", R"({"response": "5", "ground_truth": ["4", "5"]}
+{"response": "6", "ground_truth": ["4", 5]}
+{"response": "5", "ground_truth": []}
+{"response": "5", "ground_truth": [["5"]]}
+{"response": "[\"5\"]", "ground_truth": ["5"]}
+{"response": "100000000000000000000", "ground_truth": 100000000000000000000}
+)");
+  const RewardOutcome told = reward({"score", rows, "--reward", "rule=exact", "--json"});
+  EXPECT_EQ(told.code, 1);
+  ASSERT_EQ(told.lines.size(), 6u);
+  for (const std::size_t right : {0, 4, 5}) EXPECT_EQ(told.object(right)["score"], 1.0) << right;
+  EXPECT_EQ(told.object(0)["compared"]["ground_truth"], "5");
+  EXPECT_EQ(told.object(1)["score"], 0.0);
+  EXPECT_EQ(told.object(2)["error"], rows +
+                                         ":3: reward rule 'exact': the ground truth is a list "
+                                         "without members");
+  EXPECT_EQ(told.object(3)["error"],
+            rows +
+                ":4: reward rule 'exact': the ground truth is a list, whose members are the "
+                "answers that are right, and one of them is a list: write texts, or score by a "
+                "function of your own");
+}
+
+TEST_F(RewardScoreCommand, MathTakesAListAsAlternativesAndATextAsItIs) {
+  const std::string rows =
+      file("rows.jsonl", R"({"response": "\\boxed{\\frac12}", "ground_truth": ["3", "0.5"]}
+{"response": "\\boxed{3}", "ground_truth": "[3, 4]"}
+{"response": "\\boxed{[3, 4]}", "ground_truth": "[3, 4]"}
+)");
+  const RewardOutcome told = reward({"score", rows, "--reward", "rule=math", "--json"});
+  EXPECT_EQ(told.code, 0) << told.errors;
+  ASSERT_EQ(told.lines.size(), 3u);
+  EXPECT_EQ(told.object(0)["score"], 1.0);
+  EXPECT_EQ(told.object(1)["score"], 0.0);
+  EXPECT_EQ(told.object(2)["score"], 1.0);
 }
 
 }  // namespace

@@ -222,5 +222,72 @@ TEST(RowMapping, TemplatesHaveBracesAndEscapes) {
   EXPECT_EQ(*fill_template(R"({{{a}}} \n\\{b})", {{"a", "x{y}"}, {"b", 5}}, "f:1"), "{x{y}} \n\\5");
 }
 
+std::string mapped_conversation(const std::string& rest, ordered_json* messages = nullptr,
+                                const std::string& system_prompt = "") {
+  RowMapping mapping;
+  mapping.messages = "conversations";
+  mapping.system_prompt = system_prompt;
+  const auto row =
+      map_row({.value = ordered_json::parse(R"({"conversations": [)" + rest + "}"), .where = "t:1"},
+              mapping);
+  if (row.ok() && messages != nullptr) *messages = row->prompt;
+  return row.status().message();
+}
+
+TEST(RowMapping, TheSystemColumnIsTheConversationsSystemMessage) {
+  const std::string turns = R"({"from": "human", "value": "x"}, {"from": "gpt", "value": "z"}])";
+  const std::string own = R"({"from": "system", "value": "S"}, )";
+  ordered_json messages;
+  for (const char* given : {"", "default"}) {
+    EXPECT_EQ(mapped_conversation(turns + R"(, "system": "S")", &messages, given), "");
+    ASSERT_EQ(messages.size(), 3u);
+    EXPECT_EQ(messages[0], (ordered_json{{"role", "system"}, {"content", "S"}}));
+  }
+  EXPECT_EQ(mapped_conversation(turns + R"(, "system": "")", &messages, "default"), "");
+  EXPECT_EQ(messages[0]["content"], "default");
+  EXPECT_EQ(mapped_conversation(own + turns + R"(, "system": "S")", &messages), "");
+  EXPECT_EQ(messages.size(), 3u);
+  EXPECT_EQ(mapped_conversation(own + turns + R"(, "system": "T")"),
+            "t:1: 'system' is another text than the system message in 'conversations': keep one of "
+            "them");
+  EXPECT_EQ(mapped_conversation(turns + R"(, "system": 5)"),
+            "t:1: 'system' must be a text, the conversation's system message, it is a number");
+}
+
+TEST(RowMapping, WeightsAreZeroOrOne) {
+  const auto weighed = [](const std::string& weight) {
+    return mapped_conversation(R"({"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b", "weight": )" +
+                               weight + "}]");
+  };
+  for (const char* weight : {"0", "1", "1.0", "null"}) EXPECT_EQ(weighed(weight), "") << weight;
+  for (const char* weight : {"2", "0.5", "-1", "\"0\"", "true"})
+    EXPECT_TRUE(
+        weighed(weight).starts_with("t:1: 'conversations' (data.messages_key): message 2: "
+                                    "'weight' must be 1 (learned) or 0 (not learned)"))
+        << weighed(weight);
+}
+
+TEST(RowMapping, AnswersThatAreNoTextsAreKnown) {
+  for (const char* text : {R"("[5]")", "5", R"("true")"})
+    EXPECT_FALSE(mapped((R"({"prompt": "b", "answer": )" + std::string(text) + "}").c_str())
+                     .ground_truth_is_json)
+        << text;
+  for (const char* value : {R"(["5"])", "true", R"({"target":["5"]})"}) {
+    const DataRow row =
+        mapped((R"({"prompt": "b", "answer": )" + std::string(value) + "}").c_str());
+    EXPECT_TRUE(row.ground_truth_is_json) << value;
+    EXPECT_EQ(row.ground_truth, value);
+  }
+  RowMapping mapping;
+  mapping.answer_after = "####";
+  EXPECT_EQ(map_row({.value = ordered_json::parse(R"({"prompt": "b", "answer": ["#### 5"]})"),
+                     .where = "t:1"},
+                    mapping)
+                .status()
+                .message(),
+            "t:1: the answer must be a text (data.answer_after), it is [\"#### 5\"]");
+}
+
 }  // namespace
 }  // namespace rl

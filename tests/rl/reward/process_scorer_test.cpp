@@ -95,6 +95,23 @@ def compute_score(data_source, solution_str, ground_truth, extra_info, bonus=0):
             0.25);  // half a character, as cut responses end
 }
 
+TEST_F(PythonScorer, GroundTruthsArriveAsTheDataHasThem) {
+  const auto scorer = make(R"(
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    return float(repr(ground_truth) == solution_str)
+)");
+  ASSERT_TRUE(scorer);
+  const auto given = [&](const std::string& repr, const std::string& truth, bool is_json) {
+    ScoreRequest one_request = request(repr, truth);
+    one_request.ground_truth_is_json = is_json;
+    return one(*scorer, one_request).value;
+  };
+  EXPECT_EQ(given("['5', 6]", R"(["5",6])", true), 1.0);
+  EXPECT_EQ(given("True", "true", true), 1.0);
+  EXPECT_EQ(given("'[5]'", "[5]", false), 1.0);  // a text, which may be an interval
+  EXPECT_EQ(given("'true'", "true", false), 1.0);
+}
+
 TEST_F(PythonScorer, KeepsOrderOverManyProcesses) {
   limits_.workers = 3;
   const auto scorer = make(

@@ -49,6 +49,15 @@ TEST_F(RolloutDumpTest, HasALineForEachSample) {
                                      {"acc", 1.0}}));
 }
 
+TEST_F(RolloutDumpTest, GroundTruthsAreAsTheDataHasThem) {
+  SampleText sample{.prompt = "a", .response = "b", .ground_truth = R"(["c"])", .score = 1};
+  write(1, {{sample}});
+  sample.ground_truth_is_json = true;
+  write(2, {{sample}});
+  EXPECT_EQ(lines(1).at(0)["gts"], R"(["c"])");
+  EXPECT_EQ(lines(2).at(0)["gts"], nlohmann::json::array({"c"}));
+}
+
 TEST_F(RolloutDumpTest, TokensOfToolsHaveNoAdvantage) {
   const SampleText sample{.prompt = "a",
                           .response = "bcd",
