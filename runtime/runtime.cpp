@@ -386,7 +386,7 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
 Result<std::shared_ptr<ActorClient>> Runtime::finish_actor(const PendingActor& pending) {
   // Nobody should wonder for minutes what a program waits for.
   if (!pending.created->wait(deadline_after(kSilentWait))) explain_wait(pending.actor);
-  // create_actor() always answers, at its own deadline at the latest.
+  // It always settles, at its own deadline at the latest.
   if (!pending.created->wait(Deadline::max())) return cancelled("the runtime was stopped");
   if (!pending.created->failure().ok()) return pending.created->failure();
   return impl_->process->client_for(*pending.address);

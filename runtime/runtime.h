@@ -194,9 +194,9 @@ class Runtime {
   /// ActorOptions::max_restarts).
   template <class T>
   Status restart(const ActorHandle<T>& actor, Until until = std::chrono::seconds(30));
-  /// Has an actor whose class has save_state() and restore_state() (actor/state_hooks.h) save its
-  /// state, after the calls that were made before. A restart, for whatever reason, begins with the
-  /// constructor and then what was saved last. Errors: kResourceExhausted (over
+  /// Has an actor whose class has save_state() and restore_state() (runtime/call/state_hooks.h)
+  /// save its state, after the calls that were made before. A restart, for whatever reason, begins
+  /// with the constructor and then what was saved last. Errors: kResourceExhausted (over
   /// kActorStateBytesMax, 1 MiB; what was saved before stays), kInvalidArgument (the state holds
   /// ObjectRefs), what save_state() returned, those of a call.
   template <class T>

@@ -8,7 +8,7 @@
 
 namespace rl::kernel {
 
-/// The operations that kernels_generic.h is written in; each Lanes type gives the same bits.
+/// The operations that *_generic.h are written in; each Lanes type gives the same bits.
 struct Avx512Lanes {
   __m512 v;
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rl/mesh/arena_range.h"
+#include "rl/model/layer_listener.h"
 #include "rl/model/transformer.h"
 #include "runtime/core/status.h"
 #include "runtime/core/thread.h"

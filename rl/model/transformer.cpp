@@ -14,6 +14,7 @@
 #include "rl/model/forward.h"
 #include "rl/model/graph.h"
 #include "rl/model/guarded.h"
+#include "rl/model/layer_listener.h"
 #include "rl/model/ops.h"
 #include "rl/model/pass_parts.h"
 #include "rl/model/pass_team.h"

@@ -15,9 +15,7 @@
 
 #include "rl/kernel/thread_pool.h"
 #include "rl/model/dropout.h"
-#include "rl/model/forward.h"
 #include "rl/model/gradient_arena.h"
-#include "rl/model/layer_listener.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/model/packed_batch.h"
@@ -29,7 +27,11 @@
 namespace rl {
 
 class Graph;
+class LayerListener;
 class PassTeam;
+namespace forward {
+struct Rows;
+}
 
 /// How token_logprobs() computes.
 struct LogprobOptions {
@@ -212,9 +214,10 @@ class Transformer {
   void tell_graphs();
   const Graph& passes() const { return shared_graph_ ? *shared_graph_ : *graph_; }
   runtime::Status check_adapter(const std::string& name) const;
-  forward::RowsPtr rows_of(const PackedBatch& batch) const;
+  std::shared_ptr<const forward::Rows> rows_of(const PackedBatch& batch) const;
   // [rows, hidden] before the last norm
-  at::Tensor hidden_states(const forward::RowsPtr& rows, const PassOptions& how) const;
+  at::Tensor hidden_states(const std::shared_ptr<const forward::Rows>& rows,
+                           const PassOptions& how) const;
   std::optional<std::size_t> find_head(std::string_view name) const;
   runtime::Status check_outputs(const PackedBatch& batch, const OutputOptions& options) const;
   at::Tensor predicting_states(const at::Tensor& hidden, const forward::Rows& rows,

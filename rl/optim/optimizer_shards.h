@@ -9,8 +9,8 @@
 #include "rl/comm/communicator.h"
 #include "rl/kernel/thread_pool.h"
 #include "rl/mesh/arena_range.h"
-#include "rl/mesh/zero_level.h"
 #include "rl/mesh/packed_ranges.h"
+#include "rl/mesh/zero_level.h"
 #include "rl/optim/step_shards.h"
 #include "runtime/core/result.h"
 

@@ -13,7 +13,7 @@
 namespace rl {
 
 /// Who adds up which gradients, and whose optimizer works on what. Arenas are given to the calls;
-/// an implementation may do without (see needs_gradients()). All ranks make the same calls. Errors:
+/// an implementation may do without (see sums_in_passes()). All ranks make the same calls. Errors:
 /// those of Communicator.
 class StepShards {
  public:

@@ -11,6 +11,7 @@
 #include "rl/mesh/unit_homes.h"
 #include "rl/model/arena_pages.h"
 #include "rl/model/arena_units.h"
+#include "rl/model/layer_listener.h"
 #include "rl/model/transformer.h"
 #include "runtime/core/result.h"
 

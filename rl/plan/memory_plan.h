@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "rl/mesh/zero_level.h"
 #include "rl/mesh/pass_sharing.h"
+#include "rl/mesh/zero_level.h"
 #include "rl/model/model_config.h"
 #include "runtime/core/result.h"
 

@@ -1,6 +1,5 @@
 // TemplateEvaluator: computes the expressions of a template, and serves its built-ins, which are in
-// template_filters.cpp, template_tests.cpp, template_methods.cpp, template_arithmetic.cpp and
-// template_globals.cpp.
+// filters.cpp, list_filters.cpp, value_tests.cpp, methods.cpp, arithmetic.cpp and globals.cpp.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // From Unicode's SpecialCasing, without its rules for single languages; the lower case of U+0130
-// and of the final sigma are rules in template_string.cpp.
+// and of the final sigma are rules in methods.cpp.
 #include "rl/template/letter_case.h"
 
 #include <algorithm>

@@ -34,7 +34,7 @@ struct TemplateToken {
   bool is_name(std::string_view name) const { return kind == TokenKind::kName && text == name; }
 };
 
-/// Throws TemplateFailure (template_failure.h). The last token is kEnd. Sources over 1 MiB are
+/// Throws TemplateFailure (failure.h). The last token is kEnd. Sources over 1 MiB are
 /// refused.
 std::vector<TemplateToken> lex_template(std::string_view source);
 

@@ -207,7 +207,7 @@ TemplateValue partition(TemplateEvaluator& evaluator, const TemplateValue& self,
       to_values({text.substr(0, at), separator, text.substr(at + separator.size())}));
 }
 
-/// center, ljust, rjust: `left_share` of the padding goes before the text, in halves.
+/// center, ljust, rjust: `left_halves` of the padding's halves go before the text.
 TemplateValue pad_string(TemplateEvaluator& evaluator, const TemplateValue& self,
                          const Arguments& arguments, int left_halves) {
   const std::int64_t width = arguments.integer(0, "width", 0);

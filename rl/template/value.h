@@ -93,7 +93,7 @@ struct CallableBox {
   int depth = 0;   // of what a method is bound to, and one
 };
 
-struct LoopState;  // `loop`, see template_scope.h
+struct LoopState;  // `loop`, see scope.h
 
 class TemplateValue {
  public:

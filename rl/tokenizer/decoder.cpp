@@ -14,7 +14,7 @@ using runtime::Result;
 
 namespace {
 
-using DecoderResult = Result<std::unique_ptr<Decoder>>;
+using DecoderResult = Result<std::unique_ptr<TokenDecoder>>;
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
   std::string out;
@@ -33,7 +33,7 @@ std::string join(const std::vector<std::string>& tokens) {
   return text;
 }
 
-class ByteLevelDecoder final : public Decoder {
+class ByteLevelDecoder final : public TokenDecoder {
  public:
   void decode(std::vector<std::string>& tokens) const override {
     std::string bytes;
@@ -43,7 +43,7 @@ class ByteLevelDecoder final : public Decoder {
   bool is_byte_level() const override { return true; }
 };
 
-class MetaspaceDecoder final : public Decoder {
+class MetaspaceDecoder final : public TokenDecoder {
  public:
   MetaspaceDecoder(std::string replacement, bool prepends)
       : replacement_(std::move(replacement)), prepends_(prepends) {}
@@ -60,7 +60,7 @@ class MetaspaceDecoder final : public Decoder {
 };
 
 // A run of byte tokens becomes its text, or one U+FFFD per byte when it is no UTF-8.
-class ByteFallbackDecoder final : public Decoder {
+class ByteFallbackDecoder final : public TokenDecoder {
  public:
   void decode(std::vector<std::string>& tokens) const override {
     std::vector<std::string> out;
@@ -87,12 +87,12 @@ class ByteFallbackDecoder final : public Decoder {
   }
 };
 
-class FuseDecoder final : public Decoder {
+class FuseDecoder final : public TokenDecoder {
  public:
   void decode(std::vector<std::string>& tokens) const override { tokens.assign(1, join(tokens)); }
 };
 
-class StripDecoder final : public Decoder {
+class StripDecoder final : public TokenDecoder {
  public:
   StripDecoder(std::string content, std::int64_t start, std::int64_t stop)
       : content_(std::move(content)), start_(start), stop_(stop) {}
@@ -114,7 +114,7 @@ class StripDecoder final : public Decoder {
   std::int64_t stop_;
 };
 
-class ReplaceDecoder final : public Decoder {
+class ReplaceDecoder final : public TokenDecoder {
  public:
   ReplaceDecoder(Pattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
@@ -133,7 +133,7 @@ class ReplaceDecoder final : public Decoder {
   std::string content_;
 };
 
-class WordPieceDecoder final : public Decoder {
+class WordPieceDecoder final : public TokenDecoder {
  public:
   WordPieceDecoder(std::string prefix, bool cleanup)
       : prefix_(std::move(prefix)), cleanup_(cleanup) {}
@@ -157,7 +157,7 @@ class WordPieceDecoder final : public Decoder {
 };
 
 // Ends of words are marked with a suffix, which becomes a space.
-class SuffixDecoder final : public Decoder {
+class SuffixDecoder final : public TokenDecoder {
  public:
   explicit SuffixDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
 
@@ -171,9 +171,9 @@ class SuffixDecoder final : public Decoder {
   std::string suffix_;
 };
 
-class SequenceDecoder final : public Decoder {
+class SequenceDecoder final : public TokenDecoder {
  public:
-  explicit SequenceDecoder(std::vector<std::unique_ptr<Decoder>> parts)
+  explicit SequenceDecoder(std::vector<std::unique_ptr<TokenDecoder>> parts)
       : parts_(std::move(parts)) {}
 
   void decode(std::vector<std::string>& tokens) const override {
@@ -182,12 +182,12 @@ class SequenceDecoder final : public Decoder {
   bool is_byte_level() const override { return parts_.size() == 1 && parts_[0]->is_byte_level(); }
 
  private:
-  std::vector<std::unique_ptr<Decoder>> parts_;
+  std::vector<std::unique_ptr<TokenDecoder>> parts_;
 };
 
 template <class T, class... Args>
 DecoderResult make_decoder(Args&&... args) {
-  return std::unique_ptr<Decoder>(std::make_unique<T>(std::forward<Args>(args)...));
+  return std::unique_ptr<TokenDecoder>(std::make_unique<T>(std::forward<Args>(args)...));
 }
 
 DecoderResult sequence_decoder(const json& component, int depth) {
@@ -195,7 +195,7 @@ DecoderResult sequence_decoder(const json& component, int depth) {
     return runtime::invalid_argument("sequences are nested too deeply");
   auto members = json_array(component, "decoders");
   if (!members.ok()) return members.status();
-  std::vector<std::unique_ptr<Decoder>> parts;
+  std::vector<std::unique_ptr<TokenDecoder>> parts;
   for (const json& member : **members) {
     auto part = decoder_from_json(member, depth + 1);
     if (!part.ok()) return part.status();
@@ -264,10 +264,12 @@ DecoderResult decoder_from_json(const json& component, int depth) {
   return unsupported_component("decoder", *type);
 }
 
-std::unique_ptr<Decoder> make_byte_level_decoder() { return std::make_unique<ByteLevelDecoder>(); }
+std::unique_ptr<TokenDecoder> make_byte_level_decoder() {
+  return std::make_unique<ByteLevelDecoder>();
+}
 
-std::unique_ptr<Decoder> make_sentencepiece_decoder(std::int64_t leading_spaces_max) {
-  std::vector<std::unique_ptr<Decoder>> parts;
+std::unique_ptr<TokenDecoder> make_sentencepiece_decoder(std::int64_t leading_spaces_max) {
+  std::vector<std::unique_ptr<TokenDecoder>> parts;
   parts.push_back(std::make_unique<ReplaceDecoder>(Pattern::literal(std::string(kWordMark)), " "));
   parts.push_back(std::make_unique<ByteFallbackDecoder>());
   parts.push_back(std::make_unique<FuseDecoder>());

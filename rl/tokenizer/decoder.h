@@ -15,12 +15,12 @@
 namespace rl {
 
 /// Immutable; shared by any number of threads.
-class Decoder {
+class TokenDecoder {
  public:
-  Decoder() = default;
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
-  virtual ~Decoder() = default;
+  TokenDecoder() = default;
+  TokenDecoder(const TokenDecoder&) = delete;
+  TokenDecoder& operator=(const TokenDecoder&) = delete;
+  virtual ~TokenDecoder() = default;
 
   virtual void decode(std::vector<std::string>& tokens) const = 0;
 
@@ -31,14 +31,14 @@ class Decoder {
 
 /// Builds the "decoder" of a tokenizer.json: ByteLevel, Metaspace, ByteFallback, Fuse, Strip,
 /// Replace, WordPiece, BPEDecoder, Sequence. kUnimplemented names any other.
-runtime::Result<std::unique_ptr<Decoder>> decoder_from_json(const nlohmann::json& json,
-                                                            int depth = 0);
+runtime::Result<std::unique_ptr<TokenDecoder>> decoder_from_json(const nlohmann::json& json,
+                                                                 int depth = 0);
 
-std::unique_ptr<Decoder> make_byte_level_decoder();
+std::unique_ptr<TokenDecoder> make_byte_level_decoder();
 
 /// As SentencePiece decodes: U+2581 becomes a space, byte tokens their bytes, and the text loses up
 /// to `leading_spaces_max` spaces in front: the one that encoding had put there, or all that
 /// encoding would have removed.
-std::unique_ptr<Decoder> make_sentencepiece_decoder(std::int64_t leading_spaces_max);
+std::unique_ptr<TokenDecoder> make_sentencepiece_decoder(std::int64_t leading_spaces_max);
 
 }  // namespace rl

@@ -1,5 +1,5 @@
 // TokenizerPipeline: the loaded parts of a tokenizer and how they work together. Internal to
-// rl/text; Tokenizer is the API.
+// rl/tokenizer; Tokenizer is the API.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct TokenizerPipeline {
   std::unique_ptr<TokenModel> model;
   AddedTokens added_tokens;
   PostProcessor post_processor;
-  bool cleans_up_spaces = false;     // decoded text loses the spaces before punctuation
-  std::unique_ptr<Decoder> decoder;  // may be null: tokens joined with spaces
+  bool cleans_up_spaces = false;          // decoded text loses the spaces before punctuation
+  std::unique_ptr<TokenDecoder> decoder;  // may be null: tokens joined with spaces
 
   std::optional<std::int32_t> bos_id;
   std::optional<std::int32_t> eos_id;

@@ -17,7 +17,7 @@
 
 namespace rl {
 
-struct TokenizerPipeline;  // the loaded parts; see tokenizer_pipeline.h
+struct TokenizerPipeline;  // the loaded parts; see pipeline.h
 
 /// A loaded tokenizer. A value: copies share the same immutable tables. All methods are safe to
 /// call from several threads at once.

@@ -1,5 +1,5 @@
-// Where tokenizers come from: a model folder, a tokenizer.json, a GGUF file. Internal to rl/text;
-// Tokenizer::load is the API.
+// Where tokenizers come from: a model folder, a tokenizer.json, a GGUF file. Internal to
+// rl/tokenizer; Tokenizer::load is the API.
 #pragma once
 
 #include <filesystem>

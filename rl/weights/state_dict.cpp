@@ -236,7 +236,7 @@ class Machine {
     return true;
   }
 
-  // What stands above the last mark; the caller takes mark and values off the stack with drop_to().
+  // What stands above the last mark; the caller takes mark and values off the stack.
   std::optional<std::size_t> last_mark() const {
     for (std::size_t i = stack_.size(); i-- > 0;) {
       if (stack_[i].kind == Kind::kMark) return i;

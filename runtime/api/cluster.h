@@ -26,7 +26,8 @@ class ClusterApi {
   /// The node that this process is on.
   NodeId node_id() const;
   /// That this process's node is about to leave the cluster, and when; nothing while it is not. For
-  /// methods that run long: on_drain() (actor/drain_hooks.h) waits for them to end. Cost: a lock.
+  /// methods that run long: on_drain() (runtime/call/drain_hooks.h) waits for them to end. Cost: a
+  /// lock.
   std::optional<DrainNotice> drain_notice() const;
   /// Calls back for each node that the cluster has now, and from then on when one joins, is about
   /// to leave (with its deadline and the reason), has left, or is lost; in the order in which that

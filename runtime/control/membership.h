@@ -82,7 +82,7 @@ struct ActorSpec {
   std::uint64_t owner_incarnation = 0;
   std::string log_prefix;  // before lines of its output; empty: its class
   std::string
-      caller_options;  // what its callers need to know (actor/caller_options.h); opaque here
+      caller_options;  // what its callers need to know (runtime/call/caller_options.h); opaque here
   std::optional<std::string>
       saved_state;                 // for a restart: what save_state() returned last; opaque here
   bool shared = false;             // in a worker process with other shared actors of its job

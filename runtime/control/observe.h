@@ -52,7 +52,7 @@ struct ActorLoad {
 struct NodeLoad {
   NodeId node;
   std::uint64_t at_ns = 0;  // the node's steady clock
-  Numbers numbers;          // "memory_used_bytes", ...: node_observe.cpp names them
+  Numbers numbers;          // "memory_used_bytes", ...: node_introspection.cpp names them
   std::vector<ClassLoad> classes;
   std::vector<ActorLoad> actors;
   std::uint64_t actors_left_out = 0;

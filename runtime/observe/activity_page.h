@@ -33,8 +33,8 @@ class ActivityPage : public std::enable_shared_from_this<ActivityPage> {
   Result<FileDescriptor> duplicate() const;
   activity::Layout& layout() { return *layout_; }
 
-  /// Where a class's numbers go. Its methods are numbered from `first_method`, after the
-  /// constructor, in the order given.
+  /// Where a class's numbers go. Its methods are numbered after the constructor, in the order
+  /// given.
   struct ClassRef {
     std::uint32_t index = 0;
     std::uint32_t constructor = 0;

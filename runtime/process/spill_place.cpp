@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kSpillPrefix = "spill-";
 constexpr const char* kSpillLock = "lock";
-constexpr const char* kSpilled = ".spill";  // an object's file (object/spill_folder.cpp)
+constexpr const char* kSpilled = ".spill";  // an object's file (runtime/store/spill_folder.cpp)
 // Each time somebody took the new folder for a dead one, between its making and its lock.
 constexpr int kLockTries = 100;
 

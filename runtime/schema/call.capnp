@@ -6,7 +6,7 @@ using Cxx = import "/capnp/c++.capnp";
 using Object = import "/runtime/schema/object.capnp";
 $Cxx.namespace("runtime::schema");
 
-# The encoding of a value (runtime/actor/encoder.h): in the frame's payload, in the message, or in a node's store.
+# The encoding of a value (runtime/codec/encoder.h): in the frame's payload, in the message, or in a node's store.
 struct Value {
   union {
     payload @0 :Void;

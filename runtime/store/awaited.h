@@ -1,4 +1,4 @@
-// Awaited: an answer that a thread waits for, until it gives up. Private to runtime/object.
+// Awaited: an answer that a thread waits for, until it gives up. Private to runtime/store.
 #pragma once
 
 #include <mutex>

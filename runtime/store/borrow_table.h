@@ -1,5 +1,5 @@
 // BorrowTable: which processes (and stores of other nodes) borrow which objects without having them
-// from the owner itself. Private to runtime/object.
+// from the owner itself. Private to runtime/store.
 //
 // Whoever gets a reference straight from the owner is known to it by the call that lent it. One
 // that was passed on would be lost with the process that passed it on; so its receiver tells its

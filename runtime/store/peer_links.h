@@ -1,5 +1,5 @@
 // PeerLinks: a store's connections to the stores of other nodes, made when they are needed. Private
-// to runtime/object.
+// to runtime/store.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// RoomLine: who waits for memory in a full store, in order of arrival. Private to runtime/object;
+// RoomLine: who waits for memory in a full store, in order of arrival. Private to runtime/store;
 // lives on the event loop.
 #pragma once
 

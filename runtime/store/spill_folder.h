@@ -1,4 +1,4 @@
-// SpillFolder: extents of a full store as files, one each. Private to runtime/object.
+// SpillFolder: extents of a full store as files, one each. Private to runtime/store.
 #pragma once
 
 #include <cstddef>

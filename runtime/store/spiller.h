@@ -1,5 +1,5 @@
 // Spiller: keeps a store from filling up, by moving what nobody reads to disk, and brings it back
-// when somebody asks. Private to runtime/object.
+// when somebody asks. Private to runtime/store.
 //
 // An extent may move only once its holder has surrendered it: until then the holder writes and
 // reads it without asking. So over the high-water mark the spiller asks the holders, writes what

@@ -1,4 +1,4 @@
-// What ObjectStore and Fetcher share. Private to runtime/object. Everything here happens on the
+// What ObjectStore and Fetcher share. Private to runtime/store. Everything here happens on the
 // event loop.
 #pragma once
 
