@@ -29,7 +29,7 @@ class ArrowBackend {
 
 /// What both sides must agree on; raise it with every change of the classes above or of RowSource,
 /// RowSink, RowType.
-inline constexpr int kArrowBackendAbi = 1;
+inline constexpr int kArrowBackendAbi = 2;
 
 /// The library stays loaded to the program's end. Thread-safe. kUnavailable: it is not in ../lib
 /// beside the executable or cannot be loaded (with the loader's reason); kUnimplemented: it belongs
