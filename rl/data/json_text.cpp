@@ -17,43 +17,31 @@ constexpr int kDepthMax = 100;  // nested JSON
 
 // Builds the value as ordered_json::parse does, but for integers too large for it, which become
 // texts, and for keys that stand twice in an object, of which it would keep the last.
-class RowReader {
+class RowReader : public nlohmann::detail::json_sax_dom_parser<ordered_json> {
  public:
-  explicit RowReader(ordered_json& root) : builder_(root, /*allow_exceptions_=*/false) {}
+  explicit RowReader(ordered_json& into) : json_sax_dom_parser(into, /*allow_exceptions_=*/false) {}
 
   const std::string& problem() const { return problem_; }
 
-  bool null() { return builder_.null(); }
-  bool boolean(bool value) { return builder_.boolean(value); }
-  bool number_integer(ordered_json::number_integer_t value) {
-    return builder_.number_integer(value);
-  }
-  bool number_unsigned(ordered_json::number_unsigned_t value) {
-    return builder_.number_unsigned(value);
-  }
   bool number_float(ordered_json::number_float_t value, const std::string& written) {
     if (written.find_first_of(".eE") != std::string::npos)
-      return builder_.number_float(value, written);
+      return json_sax_dom_parser::number_float(value, written);
     std::string digits = written;
-    return builder_.string(digits);
+    return string(digits);
   }
-  bool string(std::string& value) { return builder_.string(value); }
-  bool binary(ordered_json::binary_t& value) { return builder_.binary(value); }
   bool start_object(std::size_t size) {
     keys_.emplace_back();
-    return builder_.start_object(size);
+    return json_sax_dom_parser::start_object(size);
   }
   bool key(std::string& value) {
-    if (keys_.back().insert(value).second) return builder_.key(value);
+    if (keys_.back().insert(value).second) return json_sax_dom_parser::key(value);
     problem_ = "the key '" + excerpt(value, kNameBytesMax) + "' stands twice in an object";
     return false;
   }
   bool end_object() {
     keys_.pop_back();
-    return builder_.end_object();
+    return json_sax_dom_parser::end_object();
   }
-  bool start_array(std::size_t size) { return builder_.start_array(size); }
-  bool end_array() { return builder_.end_array(); }
   template <class Exception>
   bool parse_error(std::size_t, const std::string&, const Exception& exception) {
     const std::string what = exception.what();
@@ -65,7 +53,6 @@ class RowReader {
  private:
   static constexpr std::size_t kNameBytesMax = 80;
 
-  nlohmann::detail::json_sax_dom_parser<ordered_json> builder_;
   std::vector<std::unordered_set<std::string>> keys_;  // of the objects that are open
   std::string problem_;
 };
