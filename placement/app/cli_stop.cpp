@@ -68,8 +68,11 @@ bool may_be_killed(const SessionInfo& session, const Status& asked, bool force) 
   return false;
 }
 
-/// Nodes of this machine. The head comes first: it stops the others in order.
-int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node, bool force) {
+/// Nodes of this machine. The head comes first: it stops the others in order. `reached`: an error
+/// where the jobs of the cluster could not be asked for; what was silent then and answers now may
+/// have some.
+int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node, bool force,
+              const Status& reached) {
   std::stable_sort(
       sessions.begin(), sessions.end(),
       [](const SessionInfo& a, const SessionInfo& b) { return a.is_head > b.is_head; });
@@ -78,7 +81,10 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node,
   for (std::size_t i = 0; i < sessions.size(); ++i) {
     if (i > 0 && head_stops_them) break;
     auto address = address_of(sessions[i]);
-    Status asked = address.ok() ? ask_to_stop(loop, *address, &clients[i]) : address.status();
+    const Status& known = force ? Status() : reached;
+    Status asked = !address.ok() ? address.status()
+                   : !known.ok() ? known
+                                 : ask_to_stop(loop, *address, &clients[i]);
     if (!asked.ok() && address.ok() && asked.code() == ErrorCode::kInvalidArgument) {
       std::fprintf(stderr, "error: %s\n",
                    printable_text(asked.message()).c_str());  // a wrong token: not ours to kill
@@ -121,9 +127,10 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node,
 }
 
 int stop_elsewhere(EventLoop& loop, const ClusterAddress& address, bool force) {
-  if (!may_end_jobs(loop, address, {}, force)) return 1;
+  const Result<bool> may_end = may_end_jobs(loop, address, {}, force);
+  if (may_end.ok() && !*may_end) return 1;
   std::unique_ptr<NodeClient> client;
-  Status asked = ask_to_stop(loop, address, &client);
+  Status asked = may_end.ok() || force ? ask_to_stop(loop, address, &client) : may_end.status();
   if (!asked.ok()) {
     std::fprintf(stderr, "error: %s\n", printable_text(asked.message()).c_str());
     return 1;
@@ -166,7 +173,8 @@ int stop_command(const std::string& explicit_address, bool force) {
     return stop_elsewhere(loop, elsewhere, force);
   }
   bool one_node = named && !exact->is_head;
-  if (!may_end_jobs(loop, *found, one_node ? exact->node : NodeId(), force)) return 1;
+  const Result<bool> may_end = may_end_jobs(loop, *found, one_node ? exact->node : NodeId(), force);
+  if (may_end.ok() && !*may_end) return 1;
   std::erase_if(sessions, [&](const SessionInfo& s) {
     return one_node ? s.address != found->address : s.cluster != found->cluster;
   });
@@ -174,7 +182,7 @@ int stop_command(const std::string& explicit_address, bool force) {
     std::fprintf(stderr, "error: %s has just ended\n", found->address.c_str());
     return 1;
   }
-  return stop_here(loop, std::move(sessions), one_node, force);
+  return stop_here(loop, std::move(sessions), one_node, force, may_end.status());
 }
 
 }  // namespace runtime

@@ -56,9 +56,9 @@ void say_that_jobs_run(const std::vector<JobInfo>& jobs, const ClusterAddress& a
 
 }  // namespace
 
-bool may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, bool force) {
+Result<bool> may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, bool force) {
   auto client = NodeClient::connect(loop, address, Role::kTool, deadline_after(kJobsAskTimeout));
-  if (!client.ok()) return true;
+  if (!client.ok()) return client.status();
   auto jobs = jobs_that_run(loop, **client, node);
   for (const Deadline patience = deadline_after(kJustEnding);
        !force && jobs.ok() && !jobs->empty() && steady_now() < patience;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/core/ids.h"
+#include "runtime/core/result.h"
 #include "runtime/process/session.h"
 #include "runtime/transport/event_loop.h"
 
@@ -9,8 +10,8 @@ namespace runtime {
 
 /// Names the jobs that run in the cluster at `address`, or on `node` alone if that is one. With
 /// `force` on stdout, as what is being ended; else on stderr with the cure, after a moment for
-/// those that are just ending. Whether the stop may go on: also when the node cannot be reached,
-/// but not when it is there and its head does not say what runs.
-bool may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, bool force);
+/// those that are just ending. Whether the stop may go on: not when the node is there and its head
+/// does not say what runs. Errors: those of NodeClient::connect; then nothing was said.
+Result<bool> may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, bool force);
 
 }  // namespace runtime

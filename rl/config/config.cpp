@@ -73,10 +73,10 @@ Result<Config> Config::load(const ConfigSources& sources) {
 
 std::string Config::serialize() const {
   ordered_json set = ordered_json::array();
-  for (const auto& [key, origin] : origins_) {
-    if (!defaulted_.contains(key)) set.push_back(key);
+  for (const auto& [key, origin] : values_.origins) {
+    if (!values_.defaulted.contains(key)) set.push_back(key);
   }
-  return ordered_json{{"values", tree_}, {"set", std::move(set)}}.dump();
+  return ordered_json{{"values", values_.tree}, {"set", std::move(set)}}.dump();
 }
 
 Result<Config> Config::deserialize(const std::string& text) {
@@ -84,31 +84,31 @@ Result<Config> Config::deserialize(const std::string& text) {
   if (!parsed.is_object() || !parsed.contains("values") || !parsed["values"].is_object() ||
       !parsed.contains("set") || !parsed["set"].is_array())
     return invalid_argument("this is no configuration of a driver's (Config::serialize)");
-  Config config;
-  config.tree_ = parsed["values"];
+  ConfigValues values;
+  values.tree = parsed["values"];
   for (const ordered_json& key : parsed["set"]) {
-    if (key.is_string()) config.origins_[key.get<std::string>()] = "the driver";
+    if (key.is_string()) values.origins[key.get<std::string>()] = "the driver";
   }
-  return config;
+  return Config(std::move(values));
 }
 
 Config Config::with_tree(ordered_json tree) const {
   Config changed = *this;
-  changed.tree_ = std::move(tree);
+  changed.values_.tree = std::move(tree);
   return changed;
 }
 
-const ordered_json* Config::find(std::string_view key) const { return find_place(tree_, key); }
+const ordered_json* ConfigValues::find(std::string_view key) const { return find_place(tree, key); }
 
-bool Config::is_set(std::string_view key) const {
-  const std::string name = keys_->canonical(key);
-  const auto at = origins_.lower_bound(name);
-  if (at != origins_.end() && at->first == name)
+bool ConfigValues::is_set(std::string_view key) const {
+  const std::string name = keys->canonical(key);
+  const auto at = origins.lower_bound(name);
+  if (at != origins.end() && at->first == name)
     return find(name) != nullptr &&
-           !defaulted_.contains(
+           !defaulted.contains(
                name);  // a deleted key has an origin, too, and one that is null for its default
-  const auto below = origins_.lower_bound(name + ".");
-  return below != origins_.end() && below->first.starts_with(name + ".");
+  const auto below = origins.lower_bound(name + ".");
+  return below != origins.end() && below->first.starts_with(name + ".");
 }
 
 runtime::Status Config::out_of_range(std::string_view key, std::string_view expected) const {
@@ -119,18 +119,18 @@ runtime::Status Config::out_of_range(std::string_view key, std::string_view expe
 }
 
 std::string Config::origin(std::string_view key) const {
-  std::string name = keys_->canonical(key);
+  std::string name = values_.keys->canonical(key);
   const std::string whole = name;
   while (true) {  // a value inside a list or dictionary came with what encloses it
-    const auto at = origins_.find(name);
-    if (at != origins_.end() && defaulted_.contains(name)) break;
-    if (at != origins_.end()) return "from " + at->second;
+    const auto at = values_.origins.find(name);
+    if (at != values_.origins.end() && values_.defaulted.contains(name)) break;
+    if (at != values_.origins.end()) return "from " + at->second;
     const std::size_t dot = name.rfind('.');
     if (dot == std::string::npos) break;
     name.resize(dot);
   }
   // Many defaults are the value of another key, which the user may have set.
-  const KeyInfo* row = keys_->find(whole);
+  const KeyInfo* row = values_.keys->find(whole);
   const std::optional<std::string> source =
       row != nullptr ? referred_key(row->default_text, whole) : std::nullopt;
   return source && is_set(*source) ? "as " + *source + ", " + origin(*source) : "from the defaults";
@@ -139,8 +139,8 @@ std::string Config::origin(std::string_view key) const {
 std::string Config::to_yaml() const {
   constexpr const char* kEpochs = "trainer.total_epochs";
   if (find(kEpochs) == nullptr || is_set(kEpochs) || !is_set("trainer.total_training_steps"))
-    return write_yaml(tree_);
-  nlohmann::ordered_json tree = tree_;
+    return write_yaml(values_.tree);
+  nlohmann::ordered_json tree = values_.tree;
   tree["trainer"]["total_epochs"] =
       nullptr;  // as a number it would end the run that is read from this
   return write_yaml(tree);

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rl/config/key_table.h"
@@ -25,6 +26,21 @@ struct ConfigSources {
   const KeyTable* keys = nullptr;  // of the command that they are for; nullptr: train's
 };
 
+/// What a Config is made of: the merged tree, and what was set of it.
+struct ConfigValues {
+  const KeyTable* keys = &train_keys();
+  nlohmann::ordered_json tree = nlohmann::ordered_json::object();
+  /// Of those with an origin: null was written, which stands for the default.
+  std::set<std::string, std::less<>> defaulted = {};
+  /// Path as set -> "run.yaml:12"; the defaults have no entry.
+  std::map<std::string, std::string, std::less<>> origins = {};
+  std::vector<std::string> notes = {};
+
+  /// As Config's.
+  const nlohmann::ordered_json* find(std::string_view key) const;
+  bool is_set(std::string_view key) const;
+};
+
 /// The defaults of verl 0.9.1 (where rl/config/keys.inc does not say otherwise), below a YAML file,
 /// below dotted overrides. A value: copy it freely; reading is thread-safe. Keys are dotted paths:
 /// "actor_rollout_ref.actor.optim.lr".
@@ -35,6 +51,10 @@ struct ConfigSources {
 /// float is expected, and a float without a fraction where an integer is.
 class Config {
  public:
+  Config() = default;
+  /// Takes them as they are: load() makes them by the rules.
+  explicit Config(ConfigValues values) : values_(std::move(values)) {}
+
   /// Merges, resolves references, and judges every key that was set: kInvalidArgument names an
   /// unknown key with its nearest known ones, a value of the wrong type or a malformed override;
   /// kUnimplemented names a key or value that is known but would change the result and is not built
@@ -69,11 +89,11 @@ class Config {
 
   /// The value or sub-tree at a dotted path; nullptr where there is none (a null value gives a
   /// pointer to null).
-  const nlohmann::ordered_json* find(std::string_view key) const;
+  const nlohmann::ordered_json* find(std::string_view key) const { return values_.find(key); }
 
   /// Whether the user set this key, or something below it, rather than the defaults. Aliases count
   /// for what they stand for.
-  bool is_set(std::string_view key) const;
+  bool is_set(std::string_view key) const { return values_.is_set(key); }
 
   /// Where a value came from, for messages: "from the defaults", "from run.yaml:12", "from the
   /// command line".
@@ -84,26 +104,18 @@ class Config {
   runtime::Status out_of_range(std::string_view key, std::string_view expected) const;
 
   /// The command whose keys these are: "train", "sft".
-  std::string_view command() const { return keys_->command(); }
+  std::string_view command() const { return values_.keys->command(); }
 
   /// What a user should be told once at the start: keys accepted without effect, older names,
   /// choices made for them. One line each.
-  const std::vector<std::string>& notes() const { return notes_; }
+  const std::vector<std::string>& notes() const { return values_.notes; }
 
-  const nlohmann::ordered_json& to_json() const { return tree_; }
+  const nlohmann::ordered_json& to_json() const { return values_.tree; }
   /// As YAML, for --config-print and the run's folder.
   std::string to_yaml() const;
 
  private:
-  friend class ConfigBuilder;  // config_builder.h: merging is a concern of its own
-
-  const KeyTable* keys_ = &train_keys();
-  nlohmann::ordered_json tree_ = nlohmann::ordered_json::object();
-  std::set<std::string, std::less<>>
-      defaulted_;  // of those with an origin: null was written, which stands for the default
-  std::map<std::string, std::string, std::less<>>
-      origins_;  // path as set -> "run.yaml:12"; the defaults have no entry
-  std::vector<std::string> notes_;
+  ConfigValues values_;
 };
 
 /// Reads many keys in a row and keeps the first failure, so that filling an options struct stays

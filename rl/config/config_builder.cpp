@@ -99,13 +99,13 @@ ordered_json unquoted_list(const ordered_json& value) {
 }  // namespace
 
 ConfigBuilder::ConfigBuilder(const KeyTable& keys) : keys_(keys), names_(keys) {
-  config_.keys_ = &keys;
-  config_.tree_ = keys.defaults();
+  values_.keys = &keys;
+  values_.tree = keys.defaults();
 }
 
 Status ConfigBuilder::check_known(const std::string& written_key, const std::string& key,
                                   bool is_map, bool added) {
-  if (keys_.find(key) != nullptr || config_.find(key) != nullptr) return Status();
+  if (keys_.find(key) != nullptr || values_.find(key) != nullptr) return Status();
   if (&keys_ == &train_keys() && is_added_key(key)) return Status();
   if (keys_.is_section(key)) {
     if (is_map) return Status();
@@ -134,8 +134,8 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
     if (value.is_null() && !is_argument)
       return Status();  // an older name that is switched off says nothing about the current one
     const std::string note = written_key + " means " + key;
-    if (std::find(config_.notes_.begin(), config_.notes_.end(), note) == config_.notes_.end())
-      config_.notes_.push_back(note);
+    if (std::find(values_.notes.begin(), values_.notes.end(), note) == values_.notes.end())
+      values_.notes.push_back(note);
   }
   if (value.is_object() && !value.empty()) {
     for (const auto& [name, child] : value.items()) {
@@ -146,7 +146,7 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   }
   const Status known = check_known(written_key, key, value.is_object() || value.is_null(), added);
   if (!known.ok()) return known;
-  const ordered_json* present = config_.find(key);
+  const ordered_json* present = values_.find(key);
   const bool keeps_section = present != nullptr && present->is_object() && !present->empty();
   if (keeps_section && (value.is_null() || value.is_object()))
     return Status();  // nothing to merge in
@@ -158,7 +158,7 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   }
   if (!*replaces) return Status();
   if (origin == kCommandLine) contradictions_.erase(key);
-  ordered_json* place = make_place(config_.tree_, key);
+  ordered_json* place = make_place(values_.tree, key);
   if (place == nullptr)
     return invalid_argument("'" + key + "': a part of this path is a value, not a section");
   const KeyInfo* row = keys_.find(key);
@@ -168,11 +168,11 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   *place = means_default                                     ? *find_default(keys_, key)
            : row != nullptr && row->kind == KeyKind::kFloats ? unquoted_list(value)
                                                              : value;
-  config_.origins_[key] = origin;
+  values_.origins[key] = origin;
   if (means_default) {
-    config_.defaulted_.insert(key);
+    values_.defaulted.insert(key);
   } else {
-    config_.defaulted_.erase(key);
+    values_.defaulted.erase(key);
   }
   return Status();
 }
@@ -214,7 +214,7 @@ Status ConfigBuilder::apply(const Override& change) {
   if (change.kind == OverrideKind::kAdd && !change.value.is_structured()) {
     // What the user set himself; a default may have come with another release than the one that the
     // script was written for.
-    const ordered_json* present = config_.is_set(key) ? config_.find(key) : nullptr;
+    const ordered_json* present = values_.is_set(key) ? values_.find(key) : nullptr;
     if (present != nullptr && !present->is_null()) {
       return invalid_argument("'" + key + "' already has the value " + show_value(*present) +
                               ": write " + change.key + "=... to change it, or ++" + change.key +
@@ -226,7 +226,7 @@ Status ConfigBuilder::apply(const Override& change) {
 
 Status ConfigBuilder::remove(const Override& change) {
   const std::string key = keys_.canonical(change.key);
-  const ordered_json* present = config_.find(key);
+  const ordered_json* present = values_.find(key);
   if (present == nullptr) {
     return invalid_argument(keys_.find(key) != nullptr ? "'" + key + "' has no value to delete"
                                                        : unknown_key_message(change.key, keys_));
@@ -235,39 +235,37 @@ Status ConfigBuilder::remove(const Override& change) {
     return invalid_argument("'" + key + "' is " + show_value(*present) + ", not " +
                             show_value(change.value) + ": not deleted");
   }
-  CHECK(erase_place(config_.tree_, key));
+  CHECK(erase_place(values_.tree, key));
   names_.forget(key);
   contradictions_.erase(key);
   const std::string below = key + ".";
-  std::erase_if(config_.origins_, [&](const auto& origin) {
+  std::erase_if(values_.origins, [&](const auto& origin) {
     return origin.first == key || origin.first.starts_with(below);
   });
-  config_.origins_[key] = std::string(kCommandLine) + ", which deleted it";
+  values_.origins[key] = std::string(kCommandLine) + ", which deleted it";
   return Status();
 }
 
 std::vector<ConfigBuilder::Judged> ConfigBuilder::judge_keys() {
   const Result<ordered_json> defaults = resolve_references(keys_.defaults(), keys_);
   CHECK(defaults.ok());
-  Config default_config;
-  default_config.tree_ = *defaults;
+  const ConfigValues by_default{.tree = *defaults};
   std::vector<Judged> judged;
-  for (const auto& [key, origin] : config_.origins_) {
+  for (const auto& [key, origin] : values_.origins) {
     const KeyInfo* info = keys_.find(key);
-    const ordered_json* value = config_.find(key);
+    const ordered_json* value = values_.find(key);
     if (info == nullptr || value == nullptr) continue;  // added on purpose, or deleted
-    const ordered_json* otherwise = default_config.find(key);
+    const ordered_json* otherwise = by_default.find(key);
     const bool takes_any_text =
         !info->is_above(key) && info->support == KeySupport::kSupported && info->allowed.empty() &&
         (info->kind == KeyKind::kString || info->kind == KeyKind::kStringOrNull);
     if (takes_any_text && (value->is_number() || value->is_boolean())) {
-      *make_place(config_.tree_, key) =
+      *make_place(values_.tree, key) =
           value->dump();  // `trainer.experiment_name=7`: a text that looks like something else
       judged.push_back({key, info, {}, false});
     } else {
-      const ordered_json by_default = otherwise == nullptr ? ordered_json() : *otherwise;
-      judged.push_back(
-          {key, info, judge_key(*info, key, *value, by_default), *value == by_default});
+      const ordered_json usual = otherwise == nullptr ? ordered_json() : *otherwise;
+      judged.push_back({key, info, judge_key(*info, key, *value, usual), *value == usual});
     }
   }
   return judged;
@@ -291,63 +289,63 @@ Status ConfigBuilder::judge() {
     if (code != ErrorCode::kInvalidArgument)
       code = refused ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument;
     complaints += (complaints.empty() ? "" : "\n") + judgement.message + " (from " +
-                  config_.origins_[key] + ")";
+                  values_.origins[key] + ")";
   }
   if (code != ErrorCode::kOk) return Status(code, std::move(complaints));
   for (const auto& [reason, keys] : without_effect)
-    config_.notes_.push_back("without effect: " + keys + " (" + reason + ")");
+    values_.notes.push_back("without effect: " + keys + " (" + reason + ")");
   return Status();
 }
 
 void ConfigBuilder::note_choices(const std::string& estimator) {
   for (const std::string& key : unknown_) {
-    if (config_.find(key) == nullptr) continue;
-    config_.notes_.push_back("without effect: " + key + " (" +
-                             unknown_meaning(key, keys_, unknown_.size() <= kSuggestionsMax) + ")");
+    if (values_.find(key) == nullptr) continue;
+    values_.notes.push_back("without effect: " + key + " (" +
+                            unknown_meaning(key, keys_, unknown_.size() <= kSuggestionsMax) + ")");
   }
   constexpr char kEngineName[] = "actor_rollout_ref.rollout.name";
-  if (config_.is_set(kEngineName)) {
-    const auto name = config_.find_string(kEngineName);
+  if (values_.is_set(kEngineName)) {
+    const auto name = Config(values_).find_string(kEngineName);
     if (name.ok() && name->has_value() && **name != "starling") {
-      config_.notes_.push_back(std::string(kEngineName) + "=" + **name +
-                               ": vllm, sglang and hf all mean Starling's own engine");
+      values_.notes.push_back(std::string(kEngineName) + "=" + **name +
+                              ": vllm, sglang and hf all mean Starling's own engine");
     }
   }
-  if (!estimator.empty()) config_.notes_.push_back(estimator);
-  config_.notes_.insert(config_.notes_.end(), names_.notes().begin(), names_.notes().end());
-  config_.notes_.insert(config_.notes_.end(), rate_notes_.begin(), rate_notes_.end());
+  if (!estimator.empty()) values_.notes.push_back(estimator);
+  values_.notes.insert(values_.notes.end(), names_.notes().begin(), names_.notes().end());
+  values_.notes.insert(values_.notes.end(), rate_notes_.begin(), rate_notes_.end());
   for (const KeyCheck& group : group_choices_)
-    config_.notes_.push_back("without effect: " + group.key + "=" + show_value(group.value) + " (" +
-                             group.meaning + ")");
+    values_.notes.push_back("without effect: " + group.key + "=" + show_value(group.value) + " (" +
+                            group.meaning + ")");
   std::vector<std::string> set_keys;
-  for (const auto& [key, origin] : config_.origins_) {
-    if (config_.find(key) != nullptr) set_keys.push_back(key);  // not deleted
+  for (const auto& [key, origin] : values_.origins) {
+    if (values_.find(key) != nullptr) set_keys.push_back(key);  // not deleted
   }
-  for (std::string& note : idle_key_notes(config_, keys_, set_keys))
-    config_.notes_.push_back(std::move(note));
+  for (std::string& note : idle_key_notes(Config(values_), keys_, set_keys))
+    values_.notes.push_back(std::move(note));
 }
 
 // verl's default is gae: who configures a critic counts on it. What to tell of that, or nothing
 // where the user has chosen.
 std::string ConfigBuilder::choose_estimator() {
-  if (keys_.find(kEstimator) == nullptr || config_.is_set(kEstimator)) return "";
-  if (!config_.is_set("critic"))
+  if (keys_.find(kEstimator) == nullptr || values_.is_set(kEstimator)) return "";
+  if (!values_.is_set("critic"))
     return std::string(kEstimator) + " is not set: grpo (verl's default is gae)";
-  config_.tree_["algorithm"]["adv_estimator"] = "gae";
+  values_.tree["algorithm"]["adv_estimator"] = "gae";
   return std::string(kEstimator) + " is not set, and critic.* is: gae, verl's default";
 }
 
 // Whether an adapter is trained may be a reference, and other keys may refer to the rate.
 Status ConfigBuilder::resolve() {
-  Result<ordered_json> resolved = resolve_references(config_.tree_, keys_);
+  Result<ordered_json> resolved = resolve_references(values_.tree, keys_);
   if (!resolved.ok()) return resolved.status();
-  for (AdapterRate& rate : adapter_rates(config_.with_tree(*resolved), keys_)) {
-    *make_place(config_.tree_, rate.key) = rate.rate;
+  for (AdapterRate& rate : adapter_rates(Config(values_).with_tree(*resolved), keys_)) {
+    *make_place(values_.tree, rate.key) = rate.rate;
     if (!rate.note.empty()) rate_notes_.push_back(std::move(rate.note));
-    resolved = resolve_references(config_.tree_, keys_);
+    resolved = resolve_references(values_.tree, keys_);
     if (!resolved.ok()) return resolved.status();
   }
-  config_.tree_ = std::move(resolved).value();
+  values_.tree = std::move(resolved).value();
   return {};
 }
 
@@ -368,7 +366,7 @@ Result<Config> ConfigBuilder::finish() {
   if (status.ok()) status = judge();
   if (!status.ok()) return status;
   note_choices(estimator);
-  return std::move(config_);
+  return Config(std::move(values_));
 }
 
 ConfigCheck ConfigBuilder::check() {
@@ -387,7 +385,7 @@ ConfigCheck ConfigBuilder::check() {
   check.notes.insert(check.notes.end(), rate_notes_.begin(), rate_notes_.end());
   for (Judged& judged : judge_keys()) {
     KeyCheck key{names_.name_of(judged.key), judged.key,
-                 *config_.find(judged.key),  config_.origins_[judged.key],
+                 *values_.find(judged.key),  values_.origins[judged.key],
                  judged.judgement.verdict,   std::move(judged.judgement.message)};
     // What a script takes from the variables of its cluster is not there where its command line is
     // only looked at. A run refuses it.
@@ -405,9 +403,9 @@ ConfigCheck ConfigBuilder::check() {
     check.keys.push_back(std::move(key));
   }
   for (const std::string& key : unknown_) {
-    const ordered_json* value = config_.find(key);
+    const ordered_json* value = values_.find(key);
     if (value != nullptr)
-      check.keys.push_back({key, key, *value, config_.origins_[key], Judgement::Verdict::kNoEffect,
+      check.keys.push_back({key, key, *value, values_.origins[key], Judgement::Verdict::kNoEffect,
                             unknown_meaning(key, keys_, unknown_.size() <= kSuggestionsMax)});
   }
   check.keys.insert(check.keys.end(), group_choices_.begin(), group_choices_.end());

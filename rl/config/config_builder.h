@@ -63,7 +63,7 @@ class ConfigBuilder {
   void note_choices(const std::string& estimator);
 
   const KeyTable& keys_;
-  Config config_;
+  ConfigValues values_;
   std::vector<std::string> unknown_;  // added with '+'
   std::vector<std::string> rate_notes_;
   std::vector<Complaint> complaints_;

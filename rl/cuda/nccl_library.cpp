@@ -120,9 +120,14 @@ Result<NcclId> NcclLibrary::make_id() const {
   return id.bytes;
 }
 
-Result<std::unique_ptr<NcclRank>> NcclLibrary::join(const NcclId& id, int rank, int size,
-                                                    std::size_t elements) const {
-  std::unique_ptr<NcclRank> joined(new NcclRank(functions_));
+Result<std::unique_ptr<NcclRank>> NcclRank::join(const NcclFunctions& functions, const NcclId& id,
+                                                 int rank, int size, std::size_t elements) {
+  std::unique_ptr<NcclRank> joined(new NcclRank(functions));
+  if (Status status = joined->enter(id, rank, size, elements); !status.ok()) return status;
+  return joined;
+}
+
+Status NcclRank::enter(const NcclId& id, int rank, int size, std::size_t elements) {
   int device = 0;
   void* context = nullptr;
   Status status = cuda_status(functions_, functions_.cu_init(0), "cuInit");
@@ -134,16 +139,15 @@ Result<std::unique_ptr<NcclRank>> NcclLibrary::join(const NcclId& id, int rank, 
   if (status.ok())
     status = cuda_status(functions_, functions_.cu_set_context(context), "cuCtxSetCurrent");
   if (status.ok())
-    status = cuda_status(functions_,
-                         functions_.cu_allocate(&joined->memory_,
-                                                std::max<std::size_t>(elements, 1) * sizeof(float)),
-                         "cuMemAlloc");
+    status = cuda_status(
+        functions_,
+        functions_.cu_allocate(&memory_, std::max<std::size_t>(elements, 1) * sizeof(float)),
+        "cuMemAlloc");
   if (status.ok())
-    status = nccl_status(functions_, functions_.comm_init_rank(&joined->comm_, size, {id}, rank),
+    status = nccl_status(functions_, functions_.comm_init_rank(&comm_, size, {id}, rank),
                          "ncclCommInitRank");
-  if (!status.ok()) return status;
-  joined->elements_ = elements;
-  return joined;
+  if (status.ok()) elements_ = elements;
+  return status;
 }
 
 NcclRank::~NcclRank() {

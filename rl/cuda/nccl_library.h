@@ -45,6 +45,11 @@ struct NcclFunctions {
 /// One rank of a group, on the first GPU that this process may use. Of one thread.
 class NcclRank {
  public:
+  /// Blocks until all ranks are there, for as long as NCCL likes. `elements`: the most that will be
+  /// reduced. The functions must outlive it. Errors: kInternal with NCCL's or the driver's text.
+  static runtime::Result<std::unique_ptr<NcclRank>> join(const NcclFunctions& functions,
+                                                         const NcclId& id, int rank, int size,
+                                                         std::size_t elements);
   NcclRank(const NcclRank&) = delete;
   NcclRank& operator=(const NcclRank&) = delete;
   ~NcclRank();
@@ -58,8 +63,8 @@ class NcclRank {
   runtime::Status all_reduce_sum(std::size_t elements);
 
  private:
-  friend class NcclLibrary;
   explicit NcclRank(const NcclFunctions& functions) : functions_(functions) {}
+  runtime::Status enter(const NcclId& id, int rank, int size, std::size_t elements);
 
   const NcclFunctions& functions_;
   void* comm_ = nullptr;
@@ -86,10 +91,11 @@ class NcclLibrary {
   /// "2.27.3".
   std::string version() const;
   runtime::Result<NcclId> make_id() const;
-  /// Blocks until all ranks are there, for as long as NCCL likes. `elements`: the most that will be
-  /// reduced. The library outlives what it returns.
+  /// NcclRank::join with these functions: the library outlives what it returns.
   runtime::Result<std::unique_ptr<NcclRank>> join(const NcclId& id, int rank, int size,
-                                                  std::size_t elements) const;
+                                                  std::size_t elements) const {
+    return NcclRank::join(functions_, id, rank, size, elements);
+  }
 
  private:
   NcclLibrary() = default;

@@ -144,10 +144,8 @@ Status HubCache::link(const std::string& commit, const std::string& file,
   return {};
 }
 
-Result<BlobLock> BlobLock::take(const HubCache& cache, const std::string& etag) {
-  const fs::path folder = cache.cache_ / ".locks" / cache.folder_.filename();
-  if (Status status = make_folders(folder); !status.ok()) return status;
-  const fs::path file = folder / (etag + ".lock");
+Result<BlobLock> BlobLock::take(const fs::path& file) {
+  if (Status status = make_folders(file.parent_path()); !status.ok()) return status;
   const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return runtime::errno_status(errno, file.string());
   BlobLock lock(fd);

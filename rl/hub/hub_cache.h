@@ -42,6 +42,10 @@ class HubCache {
   std::filesystem::path incomplete(const std::string& etag) const {
     return folder_ / "blobs" / (etag + ".incomplete");
   }
+  /// What whoever fetches a blob holds locked.
+  std::filesystem::path lock(const std::string& etag) const {
+    return cache_ / ".locks" / folder_.filename() / (etag + ".lock");
+  }
   const std::filesystem::path& folder() const { return folder_; }
 
   /// The commit that `name` stands for as far as the cache knows.
@@ -56,7 +60,6 @@ class HubCache {
                        const std::string& etag) const;
 
  private:
-  friend class BlobLock;
   std::filesystem::path cache_;
   std::filesystem::path folder_;  // models--org--name
 };
@@ -65,8 +68,8 @@ class HubCache {
 /// when the process ends.
 class BlobLock {
  public:
-  /// Waits for whoever holds it.
-  static runtime::Result<BlobLock> take(const HubCache& cache, const std::string& etag);
+  /// Makes the file and its folder; waits for whoever holds it.
+  static runtime::Result<BlobLock> take(const std::filesystem::path& file);
   BlobLock(BlobLock&& other) noexcept;
   BlobLock& operator=(BlobLock&&) = delete;
   ~BlobLock();

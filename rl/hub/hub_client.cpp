@@ -303,7 +303,7 @@ Status HubClient::receive(const HubName& name, const std::string& url, const Hub
 Status HubClient::download(const HubName& name, const std::string& commit, const HubFile& file,
                            const HubCache& cache,
                            const std::function<void(std::int64_t)>& progress) {
-  Result<BlobLock> lock = BlobLock::take(cache, file.etag);
+  Result<BlobLock> lock = BlobLock::take(cache.lock(file.etag));
   if (!lock.ok()) return lock.status();
   const std::filesystem::path blob = cache.blob(file.etag);
   std::error_code ignored;

@@ -95,7 +95,13 @@ Offload::~Offload() {
 
 Offload::Stay Offload::stay(bool with_gradients) {
   if (!active_) return Stay();
-  const bool first = stays_++ == 0;
+  const bool first = stays_ == 0;
+  Stay stay(*this);
+  come(first, with_gradients);
+  return stay;
+}
+
+void Offload::come(bool first, bool with_gradients) {
   if (first) {
     const std::lock_guard lock(mutex_);
     stages_there_ = 0;
@@ -106,15 +112,14 @@ Offload::Stay Offload::stay(bool with_gradients) {
   } catch (...) {
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();
-    return Stay(this);
+    return;
   }
-  if (!first || !options_.parameters) return Stay(this);
+  if (!first || !options_.parameters) return;
   auto thread = runtime::Thread::start_real([this] { fetch(); });
   if (thread.ok())
     thread_ = *std::move(thread);
   else
     fetch();  // no more threads for this process: all weights before the first layer, then
-  return Stay(this);
 }
 
 void Offload::make_room(bool with_gradients) {

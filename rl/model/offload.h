@@ -51,6 +51,8 @@ class Offload : LayerListener {
   class Stay {
    public:
     Stay() = default;  // of a model that does not leave
+    /// Of one that has come, and leaves with the last.
+    explicit Stay(Offload& offload) : offload_(&offload) { ++offload.stays_; }
     Stay(Stay&& other) noexcept : offload_(std::exchange(other.offload_, nullptr)) {}
     Stay& operator=(Stay&&) = delete;
     ~Stay() {
@@ -58,8 +60,6 @@ class Offload : LayerListener {
     }
 
    private:
-    friend class Offload;
-    explicit Stay(Offload* offload) : offload_(offload) {}
     Offload* offload_ = nullptr;
   };
 
@@ -75,6 +75,7 @@ class Offload : LayerListener {
   void before_forward(std::int64_t layer) override {
     await_stages(static_cast<std::size_t>(layer) + 2);
   }
+  void come(bool first, bool with_gradients);
   void leave();
   void make_room(bool with_gradients);
   void fetch();

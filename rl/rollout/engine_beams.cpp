@@ -15,7 +15,7 @@ namespace rl {
 // Scored as transformers does: processors see log-probabilities rather than logits.
 void EngineBeams::collect(Sequence& sequence, std::span<const float> logits,
                           std::uint64_t weight_version) {
-  RunningRequest& running = *sequence.owner;
+  RunningRequest& running = requests_.of(sequence);
   const SamplingParams& params = running.request.sampling;
   const auto vocab = static_cast<std::int64_t>(logits.size());
   float normalizer = 0;

@@ -118,7 +118,7 @@ void EngineStep::choose(std::span<const Choice> choices) {
   std::vector<std::int64_t> rows;  // samples of one prompt share a row of logits
   for (const Choice& choice : choices) {
     if (choice.sequence->request->sampling.max_new_tokens == 0) {
-      RunningRequest& running = *choice.sequence->owner;
+      RunningRequest& running = requests_.of(*choice.sequence);
       if (running.request.sampling.beam.width > 0)
         requests_.finish_all(running, FinishReason::kLength);
       else
@@ -204,7 +204,8 @@ void EngineStep::append(Sequence& sequence, SampledToken token) {
   }
   stamp_version(completion, weight_version_);
   ++stats_.generated_tokens;
-  if (sequence.owner->progress != nullptr) ++sequence.owner->progress->generated_tokens;
+  const RunningRequest& running = requests_.of(sequence);
+  if (running.progress != nullptr) ++running.progress->generated_tokens;
 
   const bool may_stop = sequence.generated() >= params.min_new_tokens;
   bool stops = contains(params.stop_ids, token.id) ||
@@ -215,7 +216,7 @@ void EngineStep::append(Sequence& sequence, SampledToken token) {
     if (sequence.text->push(token.id, may_stop)) stops = true;
     if ((stops || full) && sequence.text->finish(may_stop)) stops = true;
   }
-  if (sequence.owner->streams) {
+  if (running.streams) {
     new_tokens_.push_back({.request = completion.request,
                            .sample = completion.sample,
                            .id = token.id,

@@ -100,7 +100,6 @@ void OpenRequests::start(RunningRequest& running) {
   for (std::size_t i = 0; i < count; ++i) {
     running.sequences.push_back(std::make_unique<Sequence>());
     Sequence& sequence = *running.sequences.back();
-    sequence.owner = &running;
     sequence.request = &request;
     sequence.completion = beams ? &running.completions.front() : &running.completions[i];
     sequence.rank = rank_of(request);
@@ -188,7 +187,7 @@ void OpenRequests::finish(Sequence& sequence, FinishReason reason, runtime::Stat
   }
   scheduler_.remove(&sequence);
   sequence.request = nullptr;  // marks it finished
-  RunningRequest& running = *sequence.owner;
+  RunningRequest& running = of(sequence);
   if (running.progress != nullptr) ++running.progress->finished;
   if (--running.open == 0) deliver(running);
 }

@@ -25,6 +25,11 @@ class OpenRequests {
   /// Puts the sequences of a request in line; where `status` is an error, its samples finish by it.
   RequestId add(Request request, const runtime::Status& status, EngineProgress* progress);
 
+  /// Of a sequence that has not finished.
+  RunningRequest& of(const Sequence& sequence) {
+    return *requests_.at(sequence.completion->request);
+  }
+
   /// A sample, or all of a request; it is delivered with its last one.
   void finish(Sequence& sequence, FinishReason reason, runtime::Status status = {});
   void finish_all(RunningRequest& running, FinishReason reason, const runtime::Status& status = {});

@@ -11,15 +11,12 @@
 
 namespace rl {
 
-struct RunningRequest;
-
 /// A sequence of tokens, some of whose keys and values are in the cache.
 /// Invariant: blocks covers [0, computed), or swapped does; computed < tokens.size() until it is
 /// finished or held, since the last token's logits are wanted.
 struct Sequence {
-  RunningRequest* owner = nullptr;
   const Request* request = nullptr;  // null: finished
-  Completion* completion = nullptr;
+  Completion* completion = nullptr;  // says which request's it is
   std::int64_t rank = 0;    // of the scheduling policy: smaller first
   std::uint64_t order = 0;  // of arrival, among equals: request by request, sample by sample
   std::vector<std::int32_t> tokens;  // prompt and what was generated

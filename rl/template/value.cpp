@@ -351,7 +351,7 @@ bool equal_values(TemplateEvaluator& evaluator, const TemplateValue& a, const Te
     return integral(a) && integral(b) ? integer_digits(a) == integer_digits(b)
                                       : as_numbers(a, b) && number_of(a) == number_of(b);
   }
-  if (a.data_.index() != b.data_.index() || a.is_range() != b.is_range()) return false;
+  if (!a.is_like(b)) return false;
   if (a.is_none() || a.is_undefined()) return true;
   if (a.is_string()) {
     if (a.as_string().size() != b.as_string().size()) return false;

@@ -155,6 +155,10 @@ class TemplateValue {
   bool is_namespace() const { return std::holds_alternative<Namespace>(data_); }
   bool is_callable() const { return std::holds_alternative<Callable>(data_); }
   bool is_loop() const { return std::holds_alternative<Loop>(data_); }
+  /// Both are of one type; a range is none of the tuples.
+  bool is_like(const TemplateValue& other) const {
+    return data_.index() == other.data_.index() && is_range() == other.is_range();
+  }
 
   // The matching is_...() must hold.
   bool as_bool() const { return std::get<bool>(data_); }
@@ -189,8 +193,6 @@ class TemplateValue {
   bool same_as(const TemplateValue& other) const;
 
  private:
-  friend bool equal_values(TemplateEvaluator& evaluator, const TemplateValue& a,
-                           const TemplateValue& b, int depth);
   void append_repr(TemplateEvaluator& evaluator, std::string& out, int depth) const;
   std::string leaf_repr(TemplateEvaluator& evaluator) const;
 

@@ -264,10 +264,10 @@ std::optional<std::pair<std::size_t, std::size_t>> Regex::find(std::string_view 
   const auto match = impl_->jit ? pcre2_jit_match : pcre2_match;
   const int result =
       match(impl_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
-            PCRE2_NO_UTF_CHECK, scratch.impl_->data, scratch.impl_->context);
+            PCRE2_NO_UTF_CHECK, scratch.impl().data, scratch.impl().context);
   failed = result < PCRE2_ERROR_NOMATCH;
   if (result < 0) return std::nullopt;
-  const PCRE2_SIZE* range = pcre2_get_ovector_pointer(scratch.impl_->data);
+  const PCRE2_SIZE* range = pcre2_get_ovector_pointer(scratch.impl().data);
   return std::pair<std::size_t, std::size_t>(range[0], range[1]);
 }
 

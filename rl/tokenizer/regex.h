@@ -20,9 +20,10 @@ class RegexScratch {
   RegexScratch(RegexScratch&&) noexcept;
   ~RegexScratch();
 
+  struct Impl;  // PCRE2's
+  const Impl& impl() const { return *impl_; }
+
  private:
-  friend class Regex;
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

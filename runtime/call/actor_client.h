@@ -25,11 +25,11 @@
 #include "runtime/call/call_queue.h"
 #include "runtime/call/call_streams.h"
 #include "runtime/call/call_target.h"
+#include "runtime/call/fwd.h"
+#include "runtime/call/method.h"
 #include "runtime/call/object_state.h"
 #include "runtime/call/result_leases.h"
 #include "runtime/codec/encoder.h"
-#include "runtime/codec/fwd.h"
-#include "runtime/codec/method.h"
 #include "runtime/control/membership.h"
 #include "runtime/core/result.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/codec/fwd.h"
+#include "runtime/call/fwd.h"
 #include "runtime/control/membership.h"
 #include "runtime/core/backoff.h"
 #include "runtime/core/result.h"

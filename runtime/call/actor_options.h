@@ -9,7 +9,7 @@
 
 #include "runtime/call/caller_options.h"
 #include "runtime/call/execution_options.h"
-#include "runtime/codec/fwd.h"
+#include "runtime/call/fwd.h"
 #include "runtime/control/membership.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"

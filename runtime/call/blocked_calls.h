@@ -20,8 +20,8 @@
 #include <tuple>
 #include <vector>
 
+#include "runtime/call/fwd.h"
 #include "runtime/call/wait_step.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/ids.h"
 

@@ -5,7 +5,7 @@
 #include <stop_token>
 #include <utility>
 
-#include "runtime/codec/fwd.h"
+#include "runtime/call/fwd.h"
 #include "runtime/core/status.h"
 
 namespace runtime {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/codec/fwd.h"
+#include "runtime/call/fwd.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/result.h"
 

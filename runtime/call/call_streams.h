@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "runtime/codec/fwd.h"
+#include "runtime/call/fwd.h"
 
 namespace runtime {
 

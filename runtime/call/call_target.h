@@ -9,8 +9,8 @@
 #include <typeindex>
 
 #include "runtime/call/actor_options.h"
-#include "runtime/codec/fwd.h"
-#include "runtime/codec/method.h"
+#include "runtime/call/fwd.h"
+#include "runtime/call/method.h"
 #include "runtime/control/membership.h"
 #include "runtime/core/result.h"
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "runtime/call/execution_options.h"
+#include "runtime/call/fwd.h"
 #include "runtime/call/object_state.h"
 #include "runtime/call/wait_step.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/buffer.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/call/fwd.h"
 #include "runtime/call/object_ref.h"
-#include "runtime/codec/fwd.h"
 
 namespace runtime {
 

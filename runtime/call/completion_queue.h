@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/call/fwd.h"
 #include "runtime/call/object_state.h"
-#include "runtime/codec/fwd.h"
 
 namespace runtime {
 

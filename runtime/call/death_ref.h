@@ -5,8 +5,8 @@
 #include <memory>
 #include <tuple>
 
+#include "runtime/call/fwd.h"
 #include "runtime/codec/codec.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/status.h"
 

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "runtime/call/call_context.h"
+#include "runtime/call/method.h"
 #include "runtime/call/object_ref.h"
 #include "runtime/call/stream.h"
 #include "runtime/codec/array_view.h"
 #include "runtime/codec/codec.h"
-#include "runtime/codec/method.h"
 #include "runtime/core/status.h"
 
 namespace runtime {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/codec/fwd.h"
+#include "runtime/call/fwd.h"
 #include "runtime/core/result.h"
 #include "runtime/store/object_location.h"
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/call/fwd.h"
 #include "runtime/call/object_state.h"
 #include "runtime/codec/codec.h"
-#include "runtime/codec/fwd.h"
 
 namespace runtime {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/codec/fwd.h"
+#include "runtime/call/fwd.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/buffer.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/call/awaited_call.h"
+#include "runtime/call/fwd.h"
 #include "runtime/call/object_state.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/result.h"
 

@@ -42,6 +42,11 @@ std::string nameless(std::size_t position) {
   return "#" + std::to_string(position) + "@" + std::to_string(fingerprint);
 }
 
+/// 0: a method has none (it is virtual).
+std::uintptr_t address_of(const MethodEntry& method) {
+  return reinterpret_cast<std::uintptr_t>(method.key.address());
+}
+
 }  // namespace
 
 const MethodEntry* ActorClass::find(const MethodKey& key) const {
@@ -74,9 +79,14 @@ void ActorClass::add(MethodEntry entry) {
   methods_.push_back(std::move(entry));
 }
 
-void ActorClass::index() {
+void ActorClass::resolve(const std::unordered_map<std::uintptr_t, std::string>& symbols) {
   for (std::size_t i = 0; i < methods_.size(); ++i) {
     MethodEntry& method = methods_[i];
+    const auto symbol = symbols.find(address_of(method));
+    if (method.name.empty() && symbol != symbols.end() && !symbol->second.empty()) {
+      method.symbol = symbol->second;
+      method.name = plain_name(symbol->second);
+    }
     if (method.symbol.empty()) method.symbol = nameless(i);
     if (method.name.empty()) method.name = "method " + std::to_string(i);
     method.id = method_id(name_, method.symbol, method.key.type.name());
@@ -97,24 +107,17 @@ ActorClass& Registry::add(std::string name, std::type_index type) {
 void Registry::seal() {
   if (sealed_) return;
   sealed_ = true;
-  std::vector<std::pair<std::uintptr_t, MethodEntry*>> wanted;
+  std::vector<std::uintptr_t> addresses;
   for (const auto& known : classes_) {
-    for (MethodEntry& method : known->methods_) {
-      if (method.name.empty() && method.key.address()) {
-        wanted.emplace_back(reinterpret_cast<std::uintptr_t>(method.key.address()), &method);
-      }
+    for (const MethodEntry& method : known->methods()) {
+      if (method.name.empty() && address_of(method) != 0) addresses.push_back(address_of(method));
     }
   }
-  std::sort(wanted.begin(), wanted.end());
-  std::vector<std::uintptr_t> addresses;
-  for (const auto& [address, method] : wanted) addresses.push_back(address);
-  std::vector<std::string> names = function_names(addresses);
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (names[i].empty()) continue;
-    wanted[i].second->symbol = names[i];
-    wanted[i].second->name = plain_name(names[i]);
-  }
-  for (const auto& known : classes_) known->index();
+  std::sort(addresses.begin(), addresses.end());
+  const std::vector<std::string> names = function_names(addresses);
+  std::unordered_map<std::uintptr_t, std::string> symbols;
+  for (std::size_t i = 0; i < addresses.size(); ++i) symbols.emplace(addresses[i], names[i]);
+  for (const auto& known : classes_) known->resolve(symbols);
 }
 
 Result<const ActorClass*> Registry::find(std::type_index type) const {

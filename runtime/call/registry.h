@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,10 +11,10 @@
 #include <vector>
 
 #include "runtime/call/drain_hooks.h"
+#include "runtime/call/fwd.h"
 #include "runtime/call/invoke.h"
+#include "runtime/call/method.h"
 #include "runtime/call/state_hooks.h"
-#include "runtime/codec/fwd.h"
-#include "runtime/codec/method.h"
 #include "runtime/core/result.h"
 
 namespace runtime {
@@ -55,15 +56,15 @@ class ActorClass {
   const StateHooks& state_hooks() const { return state_hooks_; }
 
   void add(MethodEntry entry);
+  /// Once, after all methods were added: names those that have no name by the symbols of their
+  /// addresses (empty: not known), and gives all their ids.
+  void resolve(const std::unordered_map<std::uintptr_t, std::string>& symbols);
   void set_state_hooks(StateHooks hooks) { state_hooks_ = hooks; }
   /// Null: it has none.
   DrainHook drain_hook() const { return drain_hook_; }
   void set_drain_hook(DrainHook hook) { drain_hook_ = hook; }
 
  private:
-  friend class Registry;
-  void index();
-
   std::string name_;
   std::type_index type_;
   std::vector<MethodEntry> methods_;

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/call/fwd.h"
 #include "runtime/call/object_state.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/ids.h"
 
 namespace runtime {

@@ -14,9 +14,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "runtime/call/fwd.h"
 #include "runtime/call/invoke.h"
 #include "runtime/codec/codec.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/result.h"
 
 namespace runtime {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <mutex>
 
+#include "runtime/call/fwd.h"
 #include "runtime/call/object_table.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/result.h"
 #include "runtime/store/object_client.h"
 

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "runtime/call/blocked_calls.h"
+#include "runtime/call/fwd.h"
 #include "runtime/call/object_state.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/result.h"
 
 namespace runtime {

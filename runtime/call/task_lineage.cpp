@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "runtime/call/method.h"
 #include "runtime/call/registry.h"
 #include "runtime/call/stored_object.h"
-#include "runtime/codec/method.h"
 
 namespace runtime {
 
@@ -35,10 +35,6 @@ TaskLineage::TaskLineage(const TaskSource& source, std::string keeper, Submit su
     bytes_ += sizeof(Input);
     inputs_.push_back(std::move(input));
   }
-}
-
-TaskLineage::~TaskLineage() {
-  if (table_) table_->remove(number_);
 }
 
 std::string TaskLineage::maker() const { return "task " + function_->name; }
@@ -81,40 +77,6 @@ Result<ObjectStatePtr> TaskLineage::run_again() {
   Result<ObjectStatePtr> made = submit_(std::move(arguments), shared_from_this());
   if (made.ok()) --runs_left_;
   return made;
-}
-
-void LineageTable::add(const std::shared_ptr<TaskLineage>& lineage) {
-  std::vector<std::shared_ptr<TaskLineage>> too_much;  // forgotten after the lock
-  {
-    std::lock_guard lock(mutex_);
-    lineage->table_ = shared_from_this();
-    lineage->number_ = next_++;
-    lineages_.emplace(lineage->number_, Entry{lineage, lineage->bytes_});
-    bytes_ += lineage->bytes_;
-    while (bytes_ > bytes_max_ && !lineages_.empty()) {
-      Entry& oldest = lineages_.begin()->second;
-      bytes_ -= oldest.bytes;
-      if (auto old = oldest.lineage.lock()) too_much.push_back(std::move(old));
-      lineages_.erase(lineages_.begin());
-    }
-  }
-  for (const auto& old : too_much) {
-    old->forget("what it was made from was forgotten: this process may keep " +
-                std::to_string(bytes_max_) + " bytes for that (RuntimeOptions::lineage_bytes_max)");
-  }
-}
-
-std::size_t LineageTable::bytes() const {
-  std::lock_guard lock(mutex_);
-  return bytes_;
-}
-
-void LineageTable::remove(std::uint64_t number) {
-  std::lock_guard lock(mutex_);
-  auto found = lineages_.find(number);
-  if (found == lineages_.end()) return;
-  bytes_ -= found->second.bytes;
-  lineages_.erase(found);
 }
 
 }  // namespace runtime

@@ -1,15 +1,15 @@
-// TaskLineage: everything to run a task again for its result. LineageTable: bounds what a process
-// keeps for that.
+// TaskLineage: everything to run a task again for its result.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "runtime/call/lineage.h"
+#include "runtime/call/lineage_table.h"
 #include "runtime/call/object_state.h"
 
 namespace runtime {
@@ -21,12 +21,12 @@ struct TaskSource {
   std::uint32_t runs_left = 0;
 };
 
-class LineageTable;
-
 /// Of the large result of a task. Keeps the task's small and encoded arguments, and of its
 /// arguments by reference those that cannot be made again themselves; of the others only their
 /// lineage, so that a chain of results keeps none of its links in memory. Any thread.
-class TaskLineage final : public Lineage, public std::enable_shared_from_this<TaskLineage> {
+class TaskLineage final : public Lineage,
+                          public Forgettable,
+                          public std::enable_shared_from_this<TaskLineage> {
  public:
   /// Submits the task anew; its result has this lineage again.
   using Submit = std::function<Result<ObjectStatePtr>(ObjectValue arguments,
@@ -36,7 +36,10 @@ class TaskLineage final : public Lineage, public std::enable_shared_from_this<Ta
   TaskLineage(const TaskSource& source, std::string keeper, Submit submit);
   TaskLineage(const TaskLineage&) = delete;
   TaskLineage& operator=(const TaskLineage&) = delete;
-  ~TaskLineage() override;
+
+  /// Once, before other threads see it: the table bounds what this keeps, together with others.
+  void keep_in(LineageTable& table) { place_ = table.add(weak_from_this(), bytes_); }
+  void forget(std::string why) override;
 
   std::string maker() const override;
   std::string keeper() const override { return keeper_; }
@@ -47,21 +50,18 @@ class TaskLineage final : public Lineage, public std::enable_shared_from_this<Ta
   std::size_t bytes() const { return bytes_; }
 
  private:
-  friend class LineageTable;
   struct Input {
     ObjectStatePtr kept;                   // the object itself, or
     std::weak_ptr<ObjectState> object;     // while somebody else keeps it,
     std::shared_ptr<TaskLineage> lineage;  // or how to make it again
   };
-  void forget(std::string why);
   static Result<ObjectStatePtr> obtain(Input& input, std::size_t position);
 
   const MethodEntry* const function_;
   const std::string keeper_;
   const Submit submit_;
   std::size_t bytes_ = 0;
-  std::shared_ptr<LineageTable> table_;  // it is in
-  std::uint64_t number_ = 0;             // there
+  LineageTable::Place place_;
 
   std::mutex mutex_;  // guards what follows
   Buffer argument_bytes_;
@@ -69,32 +69,6 @@ class TaskLineage final : public Lineage, public std::enable_shared_from_this<Ta
   std::vector<Input> inputs_;
   std::uint32_t runs_left_ = 0;
   std::string forgotten_;  // why
-};
-
-/// The lineages of a process. Those that are too much are forgotten, oldest first; their objects
-/// are then lost for good when their copies are.
-class LineageTable : public std::enable_shared_from_this<LineageTable> {
- public:
-  explicit LineageTable(std::size_t bytes_max) : bytes_max_(bytes_max) {}
-  LineageTable(const LineageTable&) = delete;
-  LineageTable& operator=(const LineageTable&) = delete;
-
-  void add(const std::shared_ptr<TaskLineage>& lineage);
-  std::size_t bytes() const;
-
- private:
-  friend class TaskLineage;
-  void remove(std::uint64_t number);
-
-  const std::size_t bytes_max_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::uint64_t next_ = 1;
-  struct Entry {
-    std::weak_ptr<TaskLineage> lineage;
-    std::size_t bytes;
-  };
-  std::map<std::uint64_t, Entry> lineages_;  // by age
-  std::size_t bytes_ = 0;
 };
 
 }  // namespace runtime

@@ -324,7 +324,7 @@ void TaskPool::keep_lineage(const TaskPtr& task, const ObjectValue& result) {
     };
     task->lineage =
         std::make_shared<TaskLineage>(source, process_->node().node_address(), std::move(submit));
-    lineages_->add(task->lineage);
+    task->lineage->keep_in(*lineages_);
   }
   result.stored->set_lineage(task->lineage);
   process_->object_table().add_remakeable(result.stored);

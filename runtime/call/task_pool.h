@@ -17,11 +17,11 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/call/fwd.h"
 #include "runtime/call/object_state.h"
 #include "runtime/call/pending_actor.h"
 #include "runtime/call/task.h"
 #include "runtime/call/task_lineage.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/result.h"
 
 namespace runtime {

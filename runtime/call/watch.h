@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include "runtime/call/fwd.h"
 #include "runtime/call/published.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/control/membership.h"
 #include "runtime/core/status.h"
 

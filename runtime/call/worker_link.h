@@ -7,7 +7,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "runtime/codec/fwd.h"
+#include "runtime/call/fwd.h"
 #include "runtime/control/membership.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"

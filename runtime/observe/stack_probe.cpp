@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 
+#include "runtime/core/lifetime.h"
 #include "runtime/core/thread.h"
 #include "runtime/core/timer.h"
 #include "runtime/observe/activity_page.h"
@@ -155,13 +156,14 @@ std::vector<std::vector<std::string>> name_frames(
 
 /// One question, from the signals to the answer.
 struct StackProbes::Probe {
-  Probe(StackProbes& probes, std::uint64_t number, pid_t process)
-      : owner(probes), request(number), pid(process), timer(probes.loop_.context()) {}
+  Probe(EventLoop& its_loop, ActivityTable& its_table, std::uint64_t number, pid_t process)
+      : loop(its_loop), table(its_table), request(number), pid(process), timer(loop.context()) {}
 
-  StackProbes& owner;
+  EventLoop& loop;
+  ActivityTable& table;
   const std::uint64_t request;
   const pid_t pid;
-  std::function<void(Result<StackReport>)> done;
+  std::function<void(StackReport)> done;  // on the loop, unless the probe has ended
   Timer timer;
   Deadline until = Deadline::max();
   StackReport report;
@@ -172,7 +174,7 @@ struct StackProbes::Probe {
     report.pid = pid;
     report.process = process_info(pid).state;
     std::map<std::int32_t, ActivitySnapshot::Running> running;
-    for (auto& run : owner.table_.running(pid)) running[run.tid] = run;
+    for (auto& run : table.running(pid)) running[run.tid] = run;
     const std::uint64_t now = activity_now();
     for (pid_t tid : threads_of(pid)) {
       if (report.threads.size() == activity::kStacksMax) {
@@ -208,7 +210,7 @@ struct StackProbes::Probe {
                     ". What its threads were running is shown, without their stacks";
       return false;
     }
-    const ActivityView* view = owner.table_.of(pid);
+    const ActivityView* view = table.of(pid);
     const int signal = view ? view->stack_signal() : 0;
     if (signal < SIGRTMIN || signal > SIGRTMAX) {  // another would end the process
       report.note =
@@ -229,7 +231,7 @@ struct StackProbes::Probe {
   }
 
   void look() {
-    const ActivityView* view = owner.table_.of(pid);
+    const ActivityView* view = table.of(pid);
     std::size_t missing = 0;
     for (std::size_t i = 0; view && i < addresses.size(); ++i) {
       if (addresses[i].empty())
@@ -245,7 +247,7 @@ struct StackProbes::Probe {
       return finish();
     }
     timer.expires_after(kProbePeriod);
-    timer.async_wait(owner.lifetime_.guard([this](boost::system::error_code ec) {
+    timer.async_wait(lifetime.guard([this](boost::system::error_code ec) {
       if (!ec) look();
     }));
   }
@@ -266,18 +268,19 @@ struct StackProbes::Probe {
   }
 
   void post_report() {
-    owner.loop_.post(owner.lifetime_.guard([&owner = owner, request = request] {
-      auto ended = owner.probes_.extract(request);
-      Probe& probe = *ended.mapped();
-      if (probe.naming.joinable()) probe.naming.join();
-      probe.done(std::move(probe.report));
+    loop.post(lifetime.guard([this] {
+      if (naming.joinable()) naming.join();
+      const auto ended = std::move(done);  // which ends the probe, too
+      ended(std::move(report));
     }));
   }
+
+  Lifetime lifetime;  // last
 };
 
 StackProbes::~StackProbes() {
-  lifetime_.end();
   for (auto& [request, probe] : probes_) {
+    probe->lifetime.end();
     if (probe->naming.joinable()) probe->naming.join();
   }
 }
@@ -289,8 +292,11 @@ void StackProbes::take(pid_t pid, std::function<void(Result<StackReport>)> done)
   if (process_info(pid).state.empty())
     return done(not_found("process " + std::to_string(pid) + " has ended"));
   const std::uint64_t request = ++requests_;
-  auto probe = std::make_shared<Probe>(*this, request, pid);
-  probe->done = std::move(done);
+  auto probe = std::make_shared<Probe>(loop_, table_, request, pid);
+  probe->done = [this, request, done = std::move(done)](StackReport report) {
+    const auto ended = probes_.extract(request);  // until this returns
+    done(std::move(report));
+  };
   probes_[request] = probe;
   probe->begin();
 }

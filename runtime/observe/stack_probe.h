@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "runtime/control/observe.h"
-#include "runtime/core/lifetime.h"
 #include "runtime/observe/activity_table.h"
 #include "runtime/transport/event_loop.h"
 
@@ -44,7 +43,6 @@ class StackProbes {
   ActivityTable& table_;
   std::map<std::uint64_t, std::shared_ptr<Probe>> probes_;  // under way
   std::uint64_t requests_ = 0;
-  Lifetime lifetime_;
 };
 
 }  // namespace runtime

@@ -46,11 +46,22 @@ class BytesView {
   Buffer bytes_;
 };
 
+/// Where objects that are being filled in have their memory.
+class ObjectHome {
+ public:
+  virtual ~ObjectHome() = default;
+  /// An object was dropped unsealed.
+  virtual void abandon(const ObjectLocation& location) = 0;
+};
+
 /// An object that its creator is filling in. Give it to ObjectClient::seal(); dropped unsealed, its
 /// memory goes back.
 class WritableObject {
  public:
   WritableObject() = default;
+  WritableObject(ObjectLocation location, std::span<std::byte> data,
+                 std::shared_ptr<ObjectHome> home)
+      : location_(std::move(location)), data_(data), home_(std::move(home)) {}
   WritableObject(WritableObject&& other) noexcept
       : location_(std::move(other.location_)),
         data_(std::exchange(other.data_, {})),
@@ -67,17 +78,25 @@ class WritableObject {
   ~WritableObject() { drop(); }
 
   const ObjectId& id() const { return location_.id; }
+  const ObjectLocation& location() const { return location_; }
+  /// Null: empty, or released.
+  const ObjectHome* home() const { return home_.get(); }
   /// Uninitialised at first, aligned to 64.
   std::span<std::byte> data() { return data_; }
+  /// It is sealed: its memory stays.
+  ObjectLocation release() {
+    home_.reset();
+    return std::move(location_);
+  }
 
  private:
-  friend class ObjectClient;
-  friend class SharedHeap;
-  void drop();
+  void drop() {
+    if (auto home = std::exchange(home_, nullptr)) home->abandon(location_);
+  }
 
   ObjectLocation location_;
   std::span<std::byte> data_;
-  std::shared_ptr<class SharedHeap> home_;  // null: empty, or sealed
+  std::shared_ptr<ObjectHome> home_;
 };
 
 }  // namespace runtime

@@ -19,10 +19,6 @@ Status late(const ObjectLocation& location) {
 
 }  // namespace
 
-void WritableObject::drop() {
-  if (auto home = std::exchange(home_, nullptr)) home->abandon(location_);
-}
-
 ObjectClient::ObjectClient(std::shared_ptr<Channel> node, ObjectClientOptions options)
     : options_(options), heap_(std::make_shared<SharedHeap>(std::move(node), options)) {}
 

@@ -20,6 +20,8 @@
 
 namespace runtime {
 
+class SharedHeap;
+
 struct ObjectClientOptions {
   /// How long create() waits for memory when it is given no deadline.
   std::chrono::milliseconds lease_timeout{30000};

@@ -208,21 +208,20 @@ void SharedHeap::prefetch_slab() {
 // ---- creating
 
 WritableObject SharedHeap::carve(Lease& lease, std::size_t size, ObjectId id) {
-  WritableObject object;
-  object.location_.id = id.is_none() ? fresh_id() : id;
-  object.location_.node = store_.node;
-  object.location_.endpoint = store_.endpoint;
-  object.location_.segment = store_.segment;
-  object.location_.extent = lease.extent.id;
-  object.location_.offset = lease.extent.range.begin + lease.used + sizeof(ObjectHeader);
-  object.location_.size = size;
-  object.data_ = {segment_->writable() + object.location_.offset, size};
-  object.home_ = shared_from_this();
-  segment_->stamp(object.location_, ObjectHeader::kWriting);
+  ObjectLocation location;
+  location.id = id.is_none() ? fresh_id() : id;
+  location.node = store_.node;
+  location.endpoint = store_.endpoint;
+  location.segment = store_.segment;
+  location.extent = lease.extent.id;
+  location.offset = lease.extent.range.begin + lease.used + sizeof(ObjectHeader);
+  location.size = size;
+  segment_->stamp(location, ObjectHeader::kWriting);
   lease.used += object_bytes(size);
   ++lease.live;
   ++lease.in_use;
-  return object;
+  const std::span<std::byte> data(segment_->writable() + location.offset, size);
+  return WritableObject(std::move(location), data, shared_from_this());
 }
 
 Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id, Deadline deadline,
@@ -268,14 +267,13 @@ Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id, Deadlin
 }
 
 ObjectLocation SharedHeap::seal(WritableObject object) {
-  CHECK(object.home_.get() == this);
-  segment_->stamp(object.location_, ObjectHeader::kSealed);
+  CHECK(object.home() == this);
+  segment_->stamp(object.location(), ObjectHeader::kSealed);
   {
     std::lock_guard lock(mutex_);
-    end_use(object.location_.extent);
+    end_use(object.location().extent);
   }
-  object.home_.reset();
-  return std::move(object.location_);
+  return object.release();
 }
 
 void SharedHeap::abandon(const ObjectLocation& location) {

@@ -17,19 +17,18 @@ namespace runtime {
 
 /// Any thread may call any method. Lives as long as the client or any view, and with it the
 /// mapping.
-class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
+class SharedHeap : public ObjectHome, public std::enable_shared_from_this<SharedHeap> {
  public:
   using GetDone = UniqueFunction<void(Result<BytesView>)>;
 
   SharedHeap(std::shared_ptr<Channel> node, ObjectClientOptions options);
-  ~SharedHeap();
+  ~SharedHeap() override;
 
   Result<WritableObject> create(std::size_t size, ObjectId id, Deadline deadline,
                                 const std::stop_token& stop = {});
   ObjectLocation seal(WritableObject object);
   void free(const ObjectLocation& location);
-  /// An unsealed object was dropped.
-  void abandon(const ObjectLocation& location);
+  void abandon(const ObjectLocation& location) override;
   /// `done` exactly once, maybe before returning, maybe later than anyone waits for it.
   void get(const ObjectLocation& location, Deadline deadline, GetDone done);
   void borrow(const ObjectLocation& location);

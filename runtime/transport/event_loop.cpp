@@ -17,10 +17,10 @@ namespace runtime {
 /// stack.
 struct EventLoop::Waiter {
   const EventLoop* loop = nullptr;
-  const Event* event = nullptr;    // null for the background thread
-  std::condition_variable wake{};  // used while a follower
-  std::atomic<bool> yield{false};  // the background thread is asked for the seat
-  Waiter* previous = nullptr;      // among the followers
+  const LoopSignal* signal = nullptr;  // null for the background thread
+  std::condition_variable wake{};      // used while a follower
+  std::atomic<bool> yield{false};      // the background thread is asked for the seat
+  Waiter* previous = nullptr;          // among the followers
   Waiter* next = nullptr;
 };
 
@@ -80,23 +80,21 @@ std::size_t guarded(Run&& run) {
 
 }  // namespace
 
-void Event::set() {
-  if (loop_.is_forked()) return set_.store(true, std::memory_order_release);
+void EventLoop::set(LoopSignal& signal) {
+  if (is_forked()) return signal.is_set.store(true, std::memory_order_release);
   // The waiter's own handler sets its flag: it looks before it sleeps again.
-  if (driving != nullptr && loop_.in_loop() &&
-      static_cast<EventLoop::Waiter*>(driving)->event == this) {
-    set_.store(true, std::memory_order_release);
+  if (driving != nullptr && in_loop() && static_cast<Waiter*>(driving)->signal == &signal) {
+    signal.is_set.store(true, std::memory_order_release);
     return;
   }
-  // Everything else under the mutex, and the mutex last: the waiter may destroy this event as soon
+  // Everything else under the mutex, and the mutex last: the waiter may destroy the event as soon
   // as it can lock.
-  EventLoop& loop = loop_;
-  std::lock_guard lock(loop.mutex_);
-  set_.store(true, std::memory_order_seq_cst);
-  auto* waiter = static_cast<EventLoop::Waiter*>(waiter_);
+  std::lock_guard lock(mutex_);
+  signal.is_set.store(true, std::memory_order_seq_cst);
+  auto* waiter = static_cast<Waiter*>(signal.waiter);
   if (waiter == nullptr) return;
-  if (waiter == loop.leader_.load(std::memory_order_relaxed)) {
-    loop.interrupt();
+  if (waiter == leader_.load(std::memory_order_relaxed)) {
+    interrupt();
   } else {
     waiter->wake.notify_one();
   }
@@ -156,14 +154,15 @@ bool EventLoop::step() {
   return ran;
 }
 
-void EventLoop::drive(Waiter& self, const Event* event, Deadline deadline) {
+void EventLoop::drive(Waiter& self, const LoopSignal* signal, Deadline deadline) {
   void* outer = std::exchange(driving, &self);
   auto finished = [&] {
     return stopping_.load(std::memory_order_relaxed) ||
-           self.yield.load(std::memory_order_relaxed) || (event != nullptr && event->is_set());
+           self.yield.load(std::memory_order_relaxed) ||
+           (signal != nullptr && signal->is_set.load(std::memory_order_acquire));
   };
   while (!finished()) {
-    if (event != nullptr && outlook.worth_looking()) {
+    if (signal != nullptr && outlook.worth_looking()) {
       if (guarded([&] { return context_.poll_one(); }) > 0) continue;
       const auto until = std::chrono::steady_clock::now() + kLeaderLook;
       std::size_t found = 0;
@@ -212,14 +211,15 @@ void EventLoop::wake_background() {
 bool EventLoop::run_until(Event& event, Deadline deadline) {
   if (is_forked()) return event.is_set();
   CHECK(!in_loop());
-  CHECK(&event.loop_ == this);
+  CHECK(&event.loop() == this);
   if (Simulation* simulated = simulation()) return simulated->wait(*this, event, deadline);
   std::unique_lock lock(mutex_);
   if (event.is_set()) return true;
-  CHECK(event.waiter_ == nullptr);
+  LoopSignal& signal = event.signal();
+  CHECK(signal.waiter == nullptr);
 
-  Waiter self{.loop = this, .event = &event};
-  event.waiter_ = &self;
+  Waiter self{.loop = this, .signal = &signal};
+  signal.waiter = &self;
   bool following = false;
   auto unlink = [this, &self, &following] {
     if (!following) return;
@@ -236,13 +236,13 @@ bool EventLoop::run_until(Event& event, Deadline deadline) {
       leader_.store(&self, std::memory_order_seq_cst);
       ++turns_;
       lock.unlock();
-      drive(self, &event, deadline);
+      drive(self, &signal, deadline);
       lock.lock();
       leader_.store(nullptr, std::memory_order_seq_cst);
       if (!event.is_set() && steady_now() >= deadline) break;
       continue;
     }
-    if (leader->event == nullptr && !leader->yield.exchange(true))
+    if (leader->signal == nullptr && !leader->yield.exchange(true))
       interrupt();  // the background thread makes room
     if (!following) {
       following = true;
@@ -257,7 +257,7 @@ bool EventLoop::run_until(Event& event, Deadline deadline) {
     }
   }
   unlink();
-  event.waiter_ = nullptr;
+  signal.waiter = nullptr;
   if (leader_.load(std::memory_order_relaxed) == nullptr) pass_on();
   return event.is_set();
 }
@@ -265,7 +265,7 @@ bool EventLoop::run_until(Event& event, Deadline deadline) {
 void EventLoop::background() {
   pthread_setname_np(pthread_self(), "io");
   std::unique_lock lock(mutex_);
-  Waiter self{.loop = this, .event = nullptr};
+  Waiter self{.loop = this, .signal = nullptr};
   std::uint64_t seen_turn = turns_;
   int ticks = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {

@@ -26,6 +26,12 @@ namespace runtime {
 
 class EventLoop;
 
+/// What an Event and its loop share.
+struct LoopSignal {
+  std::atomic<bool> is_set{false};
+  void* waiter = nullptr;  // of the thread in run_until; guarded by the loop's mutex
+};
+
 /// What a thread waits for in EventLoop::run_until. Set it from any thread; it stays set until
 /// reset(). One waiter at a time. It may live on the waiting thread's stack: set() touches it only
 /// before the waiter can return.
@@ -38,15 +44,16 @@ class Event {
   /// Wakes the waiter. Cost: a store when the waiter itself runs the handler that calls this; else
   /// a mutex.
   void set();
-  void reset() { set_.store(false, std::memory_order_seq_cst); }
-  bool is_set() const { return set_.load(std::memory_order_acquire); }
+  void reset() { signal_.is_set.store(false, std::memory_order_seq_cst); }
+  bool is_set() const { return signal_.is_set.load(std::memory_order_acquire); }
+
+  const EventLoop& loop() const { return loop_; }
+  /// For the loop.
+  LoopSignal& signal() { return signal_; }
 
  private:
-  friend class EventLoop;
   EventLoop& loop_;
-  std::atomic<bool> set_{false};
-  void* waiter_ =
-      nullptr;  // EventLoop::Waiter of the thread in run_until; guarded by the loop's mutex
+  LoopSignal signal_;
 };
 
 /// Owns the io_context and the background thread. Everything made with a loop must be gone before
@@ -92,6 +99,9 @@ class EventLoop {
   /// loop would wait for itself).
   bool run_until(Event& event, Deadline deadline);
 
+  /// Event::set().
+  void set(LoopSignal& signal);
+
   /// Ends every run_until with false and the background thread; for shutting a process down.
   /// Idempotent, any thread.
   void stop();
@@ -102,11 +112,10 @@ class EventLoop {
   bool step();
 
  private:
-  friend class Event;
   struct Waiter;
 
   void background();
-  void drive(Waiter& self, const Event* event, Deadline deadline);
+  void drive(Waiter& self, const LoopSignal* signal, Deadline deadline);
   void pass_on();  // with mutex_ held and the seat free: wakes who should take it
   void wake_background();
   void interrupt();  // makes the leader look at its flags
@@ -129,5 +138,7 @@ class EventLoop {
   Status status_;
   Thread background_thread_;  // last: it uses the rest; none in a simulation
 };
+
+inline void Event::set() { loop_.set(signal_); }
 
 }  // namespace runtime

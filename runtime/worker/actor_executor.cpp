@@ -8,7 +8,6 @@
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
-#include "runtime/worker/actor_host.h"
 
 namespace runtime {
 
@@ -109,9 +108,9 @@ void ActorExecutor::want_threads(std::size_t count) {
   for (std::size_t i = 0; i < ready_.size(); ++i) dispatch();
 }
 
-void ActorExecutor::post(std::shared_ptr<ActorHost> host) {
+void ActorExecutor::post(std::shared_ptr<Runnable> line) {
   std::lock_guard lock(mutex_);
-  ready_.push_back(std::move(host));
+  ready_.push_back(std::move(line));
   dispatch();
 }
 
@@ -169,13 +168,13 @@ void ActorExecutor::serve(Seat& seat, bool is_main) {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (!ready_.empty()) {
-      std::shared_ptr<ActorHost> host = std::move(ready_.front());
+      std::shared_ptr<Runnable> line = std::move(ready_.front());
       ready_.pop_front();
       lock.unlock();
-      const bool more = host->run(options_.calls_per_turn);
-      if (!more) host.reset();
+      const bool more = line->run(options_.calls_per_turn);
+      if (!more) line.reset();
       lock.lock();
-      if (more) ready_.push_back(std::move(host));
+      if (more) ready_.push_back(std::move(line));
       continue;
     }
     if (!is_main && surplus()) break;

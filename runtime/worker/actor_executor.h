@@ -20,10 +20,9 @@
 #include "runtime/core/thread.h"
 #include "runtime/transport/block_until.h"
 #include "runtime/transport/event_loop.h"
+#include "runtime/worker/runnable.h"
 
 namespace runtime {
-
-class ActorHost;
 
 struct ActorExecutorOptions {
   /// Threads that may wait inside of methods at once; beyond it, actors wait for a thread.
@@ -52,8 +51,8 @@ class ActorExecutor final : public ThreadServer {
   /// How many threads run actors at once, the one in run() included. Never shrinks.
   void want_threads(std::size_t count);
 
-  /// Runs the actor's line soon, on one thread.
-  void post(std::shared_ptr<ActorHost> host);
+  /// Gives it a turn soon, on one thread.
+  void post(std::shared_ptr<Runnable> line);
 
   /// What a thread has of the executor it serves. A simulation changes it with its threads.
   struct Current {
@@ -95,7 +94,7 @@ class ActorExecutor final : public ThreadServer {
   const ActorExecutorOptions options_;
 
   std::mutex mutex_;  // guards what follows; taken before the loop's
-  std::deque<std::shared_ptr<ActorHost>> ready_;
+  std::deque<std::shared_ptr<Runnable>> ready_;
   std::vector<Seat*> idle_;
   std::list<Thread> threads_;  // all but the one in run()
   std::list<Thread> retired_;  // have left, or are about to; to be joined

@@ -389,7 +389,10 @@ void ActorHost::begin_coroutine(Turn& turn) {
     }
   }
   call->job = std::move(turn.job);
-  start_coroutine(std::move(call), context_->process);
+  const ServedCall served{{id_, call->job->channel.get(), call->job->call.sequence},
+                          &class_name(),
+                          &call->job->method->name};
+  start_coroutine(std::move(call), served, context_->process);
 }
 
 void ActorHost::end_fetch(CoroutineCall& call) {

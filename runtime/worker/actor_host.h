@@ -18,22 +18,23 @@
 
 #include "runtime/call/actor_options.h"
 #include "runtime/call/constructor_table.h"
+#include "runtime/call/fwd.h"
 #include "runtime/call/invoke.h"
 #include "runtime/call/registry.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/unique_function.h"
 #include "runtime/worker/active_calls.h"
 #include "runtime/worker/actor_activity.h"
 #include "runtime/worker/actor_job.h"
 #include "runtime/worker/actor_lanes.h"
+#include "runtime/worker/coroutine_host.h"
 #include "runtime/worker/held_results.h"
 #include "runtime/worker/parked_calls.h"
+#include "runtime/worker/runnable.h"
 
 namespace runtime {
 
 class ActorExecutor;
-struct CoroutineCall;
 
 struct ActorHostOptions {
   std::size_t calls_max = 1 << 20;  // in line; more are refused with kResourceExhausted
@@ -58,7 +59,9 @@ struct HostContext {
 
 /// A process may have very many. Any thread may call any method but run(). Size: the steps of a
 /// turn have a function each, most of them under one mutex.
-class ActorHost : public std::enable_shared_from_this<ActorHost> {
+class ActorHost final : public Runnable,
+                        public CoroutineHost,
+                        public std::enable_shared_from_this<ActorHost> {
  public:
   /// `shared`: other actors run in the process, so that this one may neither pin nor end it.
   ActorHost(std::shared_ptr<const HostContext> context, ActorId id, std::uint64_t incarnation,
@@ -98,16 +101,11 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   /// once it is built.
   void tell_of_drain();
 
-  /// For coroutines: runs the task in a turn, also of an actor that is being stopped.
-  void run_in_turn(UniqueFunction<void()> task);
-  /// In a turn: the coroutine has ended; answers the call and lets the next one go.
-  void end_coroutine(CoroutineCall& call, Status status);
-  /// In a turn: the call no longer waits for its arguments' bytes; those of its lane that its
-  /// caller made after it may go.
-  void end_fetch(CoroutineCall& call);
+  void run_in_turn(UniqueFunction<void()> task) override;
+  void end_coroutine(CoroutineCall& call, Status status) override;
+  void end_fetch(CoroutineCall& call) override;
 
-  /// For the executor: one turn, of at most so many jobs. Whether it goes on.
-  bool run(std::size_t jobs_max);
+  bool run(std::size_t jobs_max) override;
 
  private:
   struct Turn;

@@ -1,8 +1,8 @@
 // What the templates of runtime/coroutine.h await.
 #pragma once
 
+#include "runtime/call/fwd.h"
 #include "runtime/call/object_state.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/core/asio.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/buffer.h"

@@ -10,7 +10,6 @@
 #include "runtime/call/stored_object.h"
 #include "runtime/call/thrown.h"
 #include "runtime/core/timer.h"
-#include "runtime/worker/actor_host.h"
 #include "runtime/worker/coroutine_await.h"
 
 namespace runtime {
@@ -18,7 +17,7 @@ namespace runtime {
 void CoroutineCall::OnStop::operator()() const {
   auto held = call.lock();
   if (!held) return;
-  ActorHost& host = *held->host;
+  CoroutineHost& host = *held->host;
   host.run_in_turn(
       [held = std::move(held)] { held->signal.emit(asio::cancellation_type::terminal); });
 }
@@ -66,12 +65,9 @@ struct CoroutineEnd {
 
 }  // namespace
 
-void start_coroutine(std::shared_ptr<CoroutineCall> call, const std::shared_ptr<Process>& process) {
-  const ActorJob& job = *call->job;
-  ActorStrand strand(call->host, process->loop().context(),
-                     {{call->host->id(), job.channel.get(), job.call.sequence},
-                      &call->host->class_name(),
-                      &job.method->name});
+void start_coroutine(std::shared_ptr<CoroutineCall> call, const ServedCall& served,
+                     const std::shared_ptr<Process>& process) {
+  ActorStrand strand(call->host, process->loop().context(), served);
   call->on_stop.emplace(call->context.stop_token(), CoroutineCall::OnStop{call});
   const CoroutineInvoker invoke = call->job->method->coroutine;
   if (!call->fetches)

@@ -9,17 +9,16 @@
 #include "runtime/core/asio.h"
 #include "runtime/worker/actor_job.h"
 #include "runtime/worker/actor_lanes.h"
+#include "runtime/worker/coroutine_host.h"
 #include "runtime/worker/coroutine_state.h"
 
 namespace runtime {
-
-class ActorHost;
 
 /// What the method sees, and what its end needs. Touched on the actor's turns only.
 struct CoroutineCall : CoroutineState {
   using CoroutineState::CoroutineState;
 
-  std::shared_ptr<ActorHost> host;
+  std::shared_ptr<CoroutineHost> host;
   std::unique_ptr<ActorJob> job;
   std::uint64_t begun_ns = 0;
   bool fetches = false;  // its arguments' bytes are on their way
@@ -38,7 +37,8 @@ struct CoroutineCall : CoroutineState {
 /// that one thread at a time touches the actor. Fits into an any_io_executor without an allocation.
 class ActorStrand {
  public:
-  ActorStrand(std::shared_ptr<ActorHost> host, asio::execution_context& context, ServedCall call)
+  ActorStrand(std::shared_ptr<CoroutineHost> host, asio::execution_context& context,
+              ServedCall call)
       : shared_(std::make_shared<Shared>(std::move(host), context, call)) {}
 
   template <class Function>
@@ -67,11 +67,11 @@ class ActorStrand {
 
  private:
   struct Shared {
-    Shared(std::shared_ptr<ActorHost> its_host, asio::execution_context& its_context,
+    Shared(std::shared_ptr<CoroutineHost> its_host, asio::execution_context& its_context,
            ServedCall its_call)
         : host(std::move(its_host)), context(its_context), call(its_call) {}
 
-    const std::shared_ptr<ActorHost> host;
+    const std::shared_ptr<CoroutineHost> host;
     asio::execution_context& context;
     const ServedCall call;
     asio::cancellation_slot own_slot;
@@ -83,7 +83,9 @@ class ActorStrand {
 };
 
 /// Runs the coroutine in the actor's turns, once the arguments' bytes are here; at its end calls
-/// host->end_coroutine(). In a turn.
-void start_coroutine(std::shared_ptr<CoroutineCall> call, const std::shared_ptr<Process>& process);
+/// host->end_coroutine(). In a turn. `served`: the call as others wait for it; what it points to
+/// lives as long as the host.
+void start_coroutine(std::shared_ptr<CoroutineCall> call, const ServedCall& served,
+                     const std::shared_ptr<Process>& process);
 
 }  // namespace runtime

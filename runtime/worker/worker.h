@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "runtime/codec/fwd.h"
+#include "runtime/call/fwd.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/listener.h"
 #include "runtime/worker/actor_executor.h"

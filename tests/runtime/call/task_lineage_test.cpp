@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/call/method.h"
 #include "runtime/call/registry.h"
-#include "runtime/codec/method.h"
 
 namespace runtime {
 namespace {
@@ -51,11 +51,11 @@ TEST_F(TaskLineageTest, TheOldestIsForgottenWhenThereIsTooMuch) {
   auto table = std::make_shared<LineageTable>(100'000);
   auto oldest = lineage(40'000);
   auto second = lineage(40'000);
-  table->add(oldest);
-  table->add(second);
+  oldest->keep_in(*table);
+  second->keep_in(*table);
   EXPECT_EQ(table->bytes(), oldest->bytes() + second->bytes());
   auto third = lineage(40'000);
-  table->add(third);
+  third->keep_in(*table);
   EXPECT_EQ(table->bytes(), second->bytes() + third->bytes());
   const Status forgotten = oldest->run_again().status();
   EXPECT_EQ(forgotten.code(), ErrorCode::kObjectLost);
@@ -67,17 +67,17 @@ TEST_F(TaskLineageTest, TheOldestIsForgottenWhenThereIsTooMuch) {
 TEST_F(TaskLineageTest, OneThatIsTooMuchByItselfIsForgottenAtOnce) {
   auto table = std::make_shared<LineageTable>(1000);
   auto large = lineage(5000);
-  table->add(large);
+  large->keep_in(*table);
   EXPECT_EQ(table->bytes(), 0u);
   EXPECT_EQ(large->run_again().status().code(), ErrorCode::kObjectLost);
 }
 
 TEST_F(TaskLineageTest, WhatNobodyRefersToTakesNothing) {
   auto table = std::make_shared<LineageTable>(100'000);
-  for (int i = 0; i < 1000; ++i) table->add(lineage(50'000));
+  for (int i = 0; i < 1000; ++i) lineage(50'000)->keep_in(*table);
   EXPECT_EQ(table->bytes(), 0u);
   auto kept = lineage(50'000);
-  table->add(kept);
+  kept->keep_in(*table);
   EXPECT_TRUE(kept->run_again().ok());
 }
 

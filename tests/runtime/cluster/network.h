@@ -62,7 +62,6 @@ class Machine {
   std::vector<int> listening_ports() const;
 
  private:
-  friend class Network;
   const int index_;
   const FileDescriptor name_space_;
 };

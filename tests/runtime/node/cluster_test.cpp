@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "runtime/node/head_child.h"
 #include "runtime/node/head_link.h"
 #include "runtime/process/file_util.h"
 #include "tests/runtime/node/cluster_fixture.h"
+#include "tests/support/pauses.h"
 #include "tests/support/terminal.h"
 
 namespace runtime {
@@ -487,6 +489,28 @@ TEST_F(Cluster, StopEndsANodeThatHangsIfItIsToldTo) {
   CommandResult stopped = starling({"stop", "--address", head, "--force"});
   EXPECT_EQ(stopped.code, 0) << stopped.err;
   EXPECT_FALSE(process_runs(session.pid));
+}
+
+// Its jobs were not named: they are asked for before the node is told to stop.
+TEST_F(Cluster, StopLeavesANodeWhoseJobsItCouldNotAskFor) {
+  const std::string head = start_head();
+  const SessionInfo session = session_of(head);
+  ASSERT_EQ(starling({"submit", "--address", head, "--detach", "--", "sleep", "300"}).code, 0);
+  ::kill(session.pid, SIGSTOP);
+  std::thread wakes([&] {  // after the question about jobs (3 s), when it would be told to stop
+    support::hold_for(std::chrono::seconds(4));
+    ::kill(session.pid, SIGCONT);
+  });
+  const CommandResult refused = starling({"stop", "--address", head});
+  wakes.join();
+  EXPECT_EQ(refused.code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("whether jobs run there is not known"), std::string::npos)
+      << refused.err;
+  EXPECT_TRUE(process_runs(session.pid));
+  const CommandResult again = starling({"stop", "--address", head});
+  EXPECT_EQ(again.code, 1);
+  EXPECT_NE(again.err.find("sleep 300"), std::string::npos) << again.err;
+  EXPECT_EQ(starling({"stop", "--address", head, "--force"}).code, 0);
 }
 
 // What a job writes is its rewards', models' and workers', too.

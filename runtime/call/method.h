@@ -11,7 +11,7 @@
 #include <typeindex>
 #include <utility>
 
-#include "runtime/codec/fwd.h"
+#include "runtime/call/fwd.h"
 #include "runtime/core/result.h"
 
 namespace runtime {

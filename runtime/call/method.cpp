@@ -1,4 +1,4 @@
-#include "runtime/codec/method.h"
+#include "runtime/call/method.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

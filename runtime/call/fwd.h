@@ -1,0 +1,54 @@
+// Forward declarations of the actor layer and of what it uses.
+#pragma once
+
+#include <memory>
+
+#include "runtime/codec/fwd.h"
+#include "runtime/core/clock.h"
+
+namespace boost::asio {
+class any_io_executor;
+template <class T, class Executor>
+class awaitable;
+}  // namespace boost::asio
+
+namespace runtime {
+
+class Channel;
+class Event;
+class Timer;
+struct Message;
+struct ObjectLocation;
+
+class ActorClass;
+class ActorClient;
+class CallContext;
+struct CallNotice;
+enum class CancelMode;
+struct CoroutineState;
+class Lineage;
+struct MethodEntry;
+class ObjectTable;
+struct OutgoingCall;
+class Producer;
+class Registry;
+class Runtime;
+class StoredObject;
+class StreamSender;
+class StreamState;
+class WorkerLink;
+
+template <class T>
+class ActorGroup;
+template <class T>
+class ActorHandle;
+template <class T>
+class ObjectRef;
+template <class T>
+class Stream;
+template <class T>
+class StreamWriter;
+
+using OutgoingCallPtr = std::shared_ptr<OutgoingCall>;
+
+}  // namespace runtime

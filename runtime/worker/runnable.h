@@ -1,0 +1,17 @@
+// Runnable: what an ActorExecutor gives turns to.
+#pragma once
+
+#include <cstddef>
+
+namespace runtime {
+
+/// A line of jobs, as of one actor. Each post() to the executor is a turn of its own: what was
+/// posted twice may be run by two threads at once.
+class Runnable {
+ public:
+  virtual ~Runnable() = default;
+  /// One turn, of at most so many jobs. Whether it wants another.
+  virtual bool run(std::size_t jobs_max) = 0;
+};
+
+}  // namespace runtime
