@@ -13,14 +13,13 @@ namespace {
 
 // "42.0", "42" and "1,000" are 42 and 1000.
 std::string number_form(const std::string& digits) {
-  const std::optional<double> value = to_number(digits);
-  if (!value) return digits;
-  return number_in_digits(*value);
+  const std::optional<WrittenNumber> number = WrittenNumber::parse(digits);
+  return number ? number->text() : digits;
 }
 
 // A number where it is one and nothing else, otherwise what mathematics makes of it.
 std::string form(std::string_view answer) {
-  if (const std::optional<double> value = number_of_truth(answer)) return number_in_digits(*value);
+  if (const std::optional<WrittenNumber> number = number_of_truth(answer)) return number->text();
   return normal_form(answer);
 }
 

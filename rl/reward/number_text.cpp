@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <cstdio>
 #include <iterator>
 #include <utility>
 
@@ -11,6 +9,17 @@
 
 namespace rl {
 namespace {
+
+/// The power of ten at `at`, behind a number: "e-05". Empty when there is none.
+std::string_view exponent_at(std::string_view text, std::size_t at) {
+  if (at >= text.size() || (text[at] != 'e' && text[at] != 'E')) return {};
+  std::size_t end = at + 1;
+  if (end < text.size() && (text[end] == '-' || text[end] == '+')) ++end;
+  const std::size_t digits = end;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  const bool of_word = end < text.size() && std::isalpha(static_cast<unsigned char>(text[end]));
+  return end == digits || of_word ? std::string_view() : text.substr(at, end - at);
+}
 
 /// The number written at `start` (at a sign, digit or point), as digits without commas; `end` is
 /// behind it. Empty when there is none.
@@ -39,7 +48,10 @@ std::string number_at(std::string_view text, std::size_t start, std::size_t& end
     for (++i; i < text.size() && is_digit(text[i]); ++i) out += text[i];
   }
   end = i;
-  return out.size() == digits_from ? std::string() : out;
+  if (out.size() == digits_from) return {};
+  const std::string_view exponent = exponent_at(text, i);
+  end += exponent.size();
+  return out.append(exponent);
 }
 
 }  // namespace
@@ -64,12 +76,6 @@ std::string with_plain_minus(std::string_view text) {
     i += is_minus ? character.size() : 1;
   }
   return out;
-}
-
-std::string number_in_digits(double value) {
-  char digits[40];
-  std::snprintf(digits, sizeof digits, "%.15g", value);
-  return digits;
 }
 
 std::string last_number(std::string_view written) {
@@ -102,15 +108,7 @@ std::string leading_number(std::string_view written) {
   return number_at(text, 0, end);
 }
 
-std::optional<double> to_number(std::string_view digits) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
-    return std::nullopt;
-  return value;
-}
-
-std::optional<double> number_of_truth(std::string_view written) {
+std::optional<WrittenNumber> number_of_truth(std::string_view written) {
   const std::string plain = with_plain_minus(written);
   std::string_view text = trim(plain);
   if (const std::size_t mark = text.rfind("####"); mark != std::string_view::npos)
@@ -121,7 +119,7 @@ std::optional<double> number_of_truth(std::string_view written) {
   std::string_view rest = trim(text.substr(end));
   if (rest == "%" || rest == ".") rest = {};
   if (!rest.empty()) return std::nullopt;
-  return to_number(digits);
+  return WrittenNumber::parse(digits);
 }
 
 }  // namespace rl

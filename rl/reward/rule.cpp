@@ -19,8 +19,16 @@ using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
 
-bool same_number(double a, double b, double tolerance) {
-  return std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)});
+/// A fraction may have been rounded, an integer was not: only a tolerance that is set holds for two
+/// integers.
+bool same_number(const WrittenNumber& a, const WrittenNumber& b, std::optional<double> tolerance) {
+  constexpr double kFractionTolerance = 1e-9;
+  if (a == b) return true;
+  if (!tolerance && a.is_integer() && b.is_integer()) return false;
+  const double x = a.value(), y = b.value();
+  return std::isfinite(x) && std::isfinite(y) &&
+         std::abs(x - y) <=
+             tolerance.value_or(kFractionTolerance) * std::max({1.0, std::abs(x), std::abs(y)});
 }
 
 /// 1 or 0, and what was compared.
@@ -29,14 +37,14 @@ RuleVerdict verdict(bool right, std::optional<std::string> answer, std::string_v
 }
 
 Result<RuleVerdict> number_rule(const std::string& rule, std::string_view ground_truth,
-                                const std::string& found, double tolerance) {
-  const std::optional<double> truth = number_of_truth(ground_truth);
+                                const std::string& found, std::optional<double> tolerance) {
+  const std::optional<WrittenNumber> truth = number_of_truth(ground_truth);
   if (!truth)
     return invalid_argument("reward rule '" + rule + "': the ground truth '" +
                             excerpt(ground_truth, 80) + "' is not a number");
-  const std::optional<double> value = to_number(found);
+  const std::optional<WrittenNumber> value = WrittenNumber::parse(found);
   return verdict(value && same_number(*value, *truth, tolerance),
-                 found.empty() ? std::nullopt : std::optional(found), number_in_digits(*truth));
+                 found.empty() ? std::nullopt : std::optional(found), truth->text());
 }
 
 RuleVerdict letters_rule(std::string_view response, std::string_view ground_truth) {
@@ -112,12 +120,14 @@ RuleVerdict geo3k_rule(std::string_view response, std::string_view ground_truth)
   return judged;
 }
 
-RuleVerdict search_qa_rule(std::string_view response, std::string_view ground_truth) {
+Result<RuleVerdict> search_qa_rule(std::string_view response, std::string_view ground_truth) {
   const std::optional<std::string_view> tagged = tagged_answer(response);
   const std::optional<std::string> answer =
       tagged ? std::optional(plain_words(*tagged)) : std::nullopt;
+  const Result<std::vector<std::string>> targets = targets_of(ground_truth);
+  if (!targets.ok()) return targets.status();
   std::string all;
-  for (const std::string& target : targets_of(ground_truth)) {
+  for (const std::string& target : *targets) {
     const std::string words = plain_words(target);
     if (answer == words) return verdict(true, answer, words);
     all += (all.empty() ? "" : " | ") + words;

@@ -19,7 +19,8 @@ namespace rl {
 ///   exact     1 when the trimmed response equals the ground truth
 ///   contains  1 when the ground truth occurs in the response
 ///   number    1 when the last number in the response equals the ground truth as a number, within
-///   `tolerance` (relative above 1; default 1e-9) gsm8k     1 when the number after the last "####"
+///   `tolerance` (relative above 1; not set, 1e-9 for fractions, and two integers are compared
+///   exactly) gsm8k     1 when the number after the last "####"
 ///   equals it (verl's strict form); with `method: flexible`, the last number wherever it stands
 ///   math      1 when the last \boxed{} of the response says the same as the ground truth
 ///   (math_answer.h) math_dapo 1 when what follows the last "Answer:" in the last 300 characters
@@ -61,7 +62,7 @@ class Rule {
 
  private:
   std::string name_;
-  double tolerance_ = 1e-9;
+  std::optional<double> tolerance_;  // that the options set
   bool flexible_ = false;
   std::optional<UserPattern> pattern_;
 };

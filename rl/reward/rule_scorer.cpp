@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "rl/data/json_text.h"
+#include "rl/reward/listed_answers.h"
 
 namespace rl {
 
-using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
 
@@ -16,23 +16,13 @@ namespace {
 /// What a response may say to be right: the ground truth, or each member where it is a list in the
 /// data. kInvalidArgument: a list without members, or with one that is no text, number or boolean.
 Result<std::vector<std::string>> right_answers(const ScoreRequest& request, const Rule& rule) {
-  std::vector<std::string> answers;
   const bool has_targets = rule.name() == "search_qa";  // reads lists itself
   const nlohmann::ordered_json truth =
       text_as_json(request.ground_truth, request.ground_truth_is_json && !has_targets);
   if (!truth.is_array()) return std::vector{request.ground_truth};
-  if (truth.empty())
-    return invalid_argument("reward rule '" + rule.name() +
-                            "': the ground truth is a list without members");
-  for (const nlohmann::ordered_json& member : truth) {
-    if (member.is_structured() || member.is_null())
-      return invalid_argument(
-          "reward rule '" + rule.name() + "': the ground truth is a list, whose members are the " +
-          "answers that are right, and one of them is " + json_type_name(member) +
-          ": write texts, or score by a function of your own");
-    answers.push_back(json_as_text(member));
-  }
-  if (rule.name() == "exact") answers.push_back(request.ground_truth);  // the list itself
+  Result<std::vector<std::string>> answers = listed_answers(rule.name(), truth);
+  if (answers.ok() && rule.name() == "exact")
+    answers->push_back(request.ground_truth);  // the list itself
   return answers;
 }
 

@@ -3,11 +3,14 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "rl/reward/listed_answers.h"
 #include "rl/template/python_string.h"
 #include "runtime/core/json.h"
 
 namespace rl {
 namespace {
+
+constexpr std::string_view kRule = "search_qa";
 
 bool is_ascii_punctuation(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -69,18 +72,14 @@ std::string plain_words(std::string_view text) {
   return out;
 }
 
-std::vector<std::string> targets_of(std::string_view ground_truth) {
+runtime::Result<std::vector<std::string>> targets_of(std::string_view ground_truth) {
   using nlohmann::ordered_json;
   ordered_json tree = runtime::parse_json<ordered_json>(ground_truth);
-  if (tree.is_object() && tree.contains("target")) tree = ordered_json(tree.at("target"));
-  std::vector<std::string> targets;
-  if (tree.is_array()) {
-    for (const ordered_json& item : tree)
-      targets.push_back(item.is_string() ? item.get<std::string>() : item.dump());
-  } else {
-    targets.push_back(tree.is_string() ? tree.get<std::string>() : std::string(ground_truth));
-  }
-  return targets;
+  if (tree.is_array()) return listed_answers(kRule, tree);
+  if (!tree.is_object() || !tree.contains("target"))
+    return std::vector{tree.is_string() ? tree.get<std::string>() : std::string(ground_truth)};
+  const ordered_json& target = tree.at("target");
+  return listed_answers(kRule, target.is_array() ? target : ordered_json::array({target}));
 }
 
 }  // namespace rl

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/result.h"
+
 namespace rl {
 
 /// What stands in the last <answer>...</answer>; nullopt when there is none.
@@ -15,7 +17,7 @@ std::optional<std::string_view> tagged_answer(std::string_view response);
 /// space between words.
 std::string plain_words(std::string_view text);
 
-/// {"target": ["a", "b"]}, {"target": "a"}, ["a"] or the text itself.
-std::vector<std::string> targets_of(std::string_view ground_truth);
+/// {"target": ["a", "b"]}, {"target": "a"}, ["a"] or the text itself. Errors: as listed_answers().
+runtime::Result<std::vector<std::string>> targets_of(std::string_view ground_truth);
 
 }  // namespace rl

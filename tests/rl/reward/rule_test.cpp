@@ -49,6 +49,39 @@ TEST(Reward, NumberComparesByValue) {
   EXPECT_FALSE(rule_reward("number", "1", "1 or 2").ok());
 }
 
+// As verl, which compares the digits of integers.
+TEST(Reward, IntegersAreComparedByAllTheirDigits) {
+  for (const char* rule : {"number", "gsm8k"}) {
+    EXPECT_EQ(rule_score(rule, "#### 10000000001", "10000000000"), 0) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 9007199254740993", "9007199254740992"), 0) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 12,345,678,901", "-12345678901"), 0) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 9007199254740993.0", "$9,007,199,254,740,993"), 1) << rule;
+    EXPECT_EQ(rule_score(rule, "#### -0", "0.0"), 1) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 1" + std::string(400, '0'), "1" + std::string(400, '0')), 1);
+    EXPECT_EQ(rule_score(rule, "#### 1" + std::string(400, '0'), "2" + std::string(400, '0')), 0);
+    EXPECT_EQ(rule_score(rule, "#### 1" + std::string(400, '0'), "0.5"), 0) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 0.33333333333", "0.33333333334"), 1) << rule;
+  }
+  const auto near = Rule::create("number", {{"tolerance", 0.05}});
+  EXPECT_EQ(near->score("about 98", "100").value_or(-9), 1);
+  EXPECT_EQ(near->score("about 90", "100").value_or(-9), 0);
+}
+
+// What a JSON number below 1e-4 or from 1e16 is as a text.
+TEST(Reward, ScientificNotationIsANumber) {
+  for (const char* rule : {"number", "gsm8k"}) {
+    EXPECT_EQ(rule_score(rule, "#### 0.00001", "1e-05"), 1) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 1e-5", "1e-05"), 1) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 0.00002", "1e-05"), 0) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 10,000,000,000,000,000", "1e+16"), 1) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 10000000000000001", "1E16"), 0) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 1.5e3 euros", "1500"), 1) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 5 eggs", "5"), 1) << rule;
+    EXPECT_EQ(rule_score(rule, "#### 5e", "5"), 1) << rule;
+  }
+  EXPECT_FALSE(rule_reward("number", "1", "1e").ok());
+}
+
 // U+2212 and dashes before a number are signs, between numbers they are not.
 TEST(Reward, SignsThatLookLikeMinus) {
   for (const char* sign : {"\u2212", "\u2013", "\u2014", "\u2010", "\u2012", "\ufe63", "\uff0d"}) {

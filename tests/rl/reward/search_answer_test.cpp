@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "rl/reward/rule.h"
+
 namespace rl {
 namespace {
 
@@ -30,10 +32,25 @@ TEST(SearchAnswer, TheLastTagCounts) {
 
 TEST(SearchAnswer, TargetsInEachForm) {
   using Words = std::vector<std::string>;
-  EXPECT_EQ(targets_of(R"({"target": ["a", "b"]})"), (Words{"a", "b"}));
-  EXPECT_EQ(targets_of(R"({"target": "a"})"), Words{"a"});
-  EXPECT_EQ(targets_of(R"(["a", 1])"), (Words{"a", "1"}));
-  EXPECT_EQ(targets_of("plain"), Words{"plain"});
+  EXPECT_EQ(*targets_of(R"({"target": ["a", "b"]})"), (Words{"a", "b"}));
+  EXPECT_EQ(*targets_of(R"({"target": "a"})"), Words{"a"});
+  EXPECT_EQ(*targets_of(R"({"target": 5})"), Words{"5"});
+  EXPECT_EQ(*targets_of(R"(["a", 1])"), (Words{"a", "1"}));
+  EXPECT_EQ(*targets_of("plain"), Words{"plain"});
+}
+
+TEST(SearchAnswer, ListsWithoutAnswersAreRefused) {
+  for (const char* empty : {"[]", R"({"target": []})"})
+    EXPECT_EQ(targets_of(empty).status().message(),
+              "reward rule 'search_qa': the ground truth is a list without members");
+  for (const char* nested : {R"([["5"]])", R"({"target": [{"a": 1}]})", R"({"target": null})",
+                             R"({"target": {"a": 1}})", "[null]"})
+    EXPECT_NE(targets_of(nested).status().message().find("and one of them is "), std::string::npos)
+        << nested;
+  const auto rule = Rule::create("search_qa");
+  EXPECT_FALSE(rule->check("[]").ok());
+  EXPECT_FALSE(rule->check(R"([["5"]])").ok());
+  EXPECT_TRUE(rule->check(R"(["5"])").ok());
 }
 
 }  // namespace
