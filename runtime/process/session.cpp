@@ -73,6 +73,16 @@ bool is_own_root(const fs::path& folder) {
          });
 }
 
+/// Of the folders whose names are ids the first that is not looked into, with why not.
+Status refused_folder(const fs::path& root) {
+  std::error_code error;
+  for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
+    if (!is_short_id(at->path().filename().string())) continue;
+    if (Status status = check_private_folder(at->path()); !status.ok()) return status;
+  }
+  return {};
+}
+
 Status no_cluster(const std::string& detail) {
   return not_found(detail +
                    "; start one with `starling start --head`, or name one with --address HOST:PORT "
@@ -222,6 +232,10 @@ Result<ClusterAddress> address_of(const SessionInfo& session) {
   address.token = *token;
   if (address.token.empty()) {
     auto content = read_private_file(session.dir.parent_path() / "token", kSmallFileBytesMax);
+    if (content.status().code() == ErrorCode::kNotFound)
+      return not_found("the cluster's token is not in its file (" + content.status().message() +
+                       "): a living node puts it back within 30 s; try again then, or set "
+                       "STARLING_TOKEN");
     if (!content.ok()) return content.status().with_context("the cluster's token");
     address.token = trimmed_token(*content);
   }
@@ -254,7 +268,11 @@ Result<ClusterAddress> find_cluster(const std::string& explicit_address, Fallbac
     address.token = *token;
     return address;
   }
-  if (sessions.empty()) return no_cluster("no cluster of this user runs on this machine");
+  if (sessions.empty()) {
+    const Status refused = refused_folder(session_root());
+    return no_cluster("no cluster of this user runs on this machine" +
+                      (refused.ok() ? "" : ", as far as can be seen: " + refused.message()));
+  }
   if (const std::string last = last_session(); !last.empty()) {
     for (const SessionInfo& session : sessions) {
       if (session.dir.string() == last) return address_of(session);

@@ -1,5 +1,9 @@
 #include "runtime/process/spill_place.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -38,12 +42,23 @@ std::uint64_t remove_spilled(const fs::path& folder) {
   return bytes;
 }
 
+/// Whoever owns a folder can move away what is in it, whatever its mode.
+Status check_owner(const fs::path& folder) {
+  struct stat info {};
+  if (::stat(folder.c_str(), &info) != 0) return errno_status(errno, folder.string());
+  if (info.st_uid == ::geteuid() || info.st_uid == 0) return {};
+  return invalid_argument(folder.string() + " belongs to user " + std::to_string(info.st_uid) +
+                          ", who could take away what is spilled there: name a folder of your own, "
+                          "or one of root's");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SpillPlace>> SpillPlace::create(const fs::path& parent, NodeId node) {
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) return errno_status(error.value(), "making spill folder " + parent.string());
+  if (Status status = check_owner(parent); !status.ok()) return status.with_context("spill folder");
   remove_dead_spills(parent);
   std::unique_ptr<SpillPlace> place(new SpillPlace(parent / (kSpillPrefix + node.hex())));
   if (Status status = place->lock(); !status.ok()) return status.with_context("spill folder");

@@ -426,6 +426,25 @@ TEST_F(SessionTest, AnotherUsersRootIsTrustedByNobody) {
   EXPECT_TRUE(running_sessions().empty());
 }
 
+TEST_F(SessionTest, AClustersFolderThatWasOpenedIsNamedWhereNoClusterIsFound) {
+  const SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  const fs::path cluster = info.dir.parent_path();
+  fs::permissions(cluster, fs::perms(0755));
+  const std::string none = find_cluster("").status().message();
+  EXPECT_NE(none.find(cluster.string() + " is open to other users (mode 755): chmod 700 it"),
+            std::string::npos)
+      << none;
+  fs::permissions(cluster, fs::perms(0700));
+  EXPECT_TRUE(find_cluster("").ok());
+}
+
+TEST_F(SessionTest, ATokenThatWasTakenAwayIsSaidToComeBack) {
+  const SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  fs::remove(info.dir.parent_path() / "token");
+  const std::string gone = find_cluster("").status().message();
+  EXPECT_NE(gone.find("a living node puts it back within 30 s"), std::string::npos) << gone;
+}
+
 // A container that shares the folder has other pids.
 TEST_F(SessionTest, ALookFromAnotherPidNamespaceSeesTheNodeAlive) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make a PID namespace";

@@ -143,6 +143,17 @@ TEST_F(SpillPlaceTest, AnotherUsersIsLeftAlone) {
   EXPECT_TRUE(fs::exists(theirs / "1.spill"));
 }
 
+TEST_F(SpillPlaceTest, AFolderInAnotherUsersIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  fs::create_directories(parent_);
+  ASSERT_EQ(::chown(parent_.c_str(), 65534, 65534), 0);
+  const auto place = SpillPlace::create(parent_, NodeId::random());
+  ASSERT_FALSE(place.ok());
+  EXPECT_NE(place.status().message().find("belongs to user 65534"), std::string::npos)
+      << place.status().message();
+  EXPECT_TRUE(fs::is_empty(parent_));
+}
+
 TEST_F(SpillPlaceTest, AFolderThatCannotBeIsNamed) {
   std::ofstream(folder_.path() / "file") << "x";
   const auto place = SpillPlace::create(folder_.path() / "file" / "sub", NodeId::random());
