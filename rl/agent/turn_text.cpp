@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "rl/data/tool_list.h"
+
 namespace rl {
 
 using nlohmann::ordered_json;
@@ -58,10 +60,12 @@ Result<std::string> TurnText::behind_marker(const ordered_json& messages, bool a
 
 Result<std::string> TurnText::render(const ordered_json& messages, const ordered_json& tools,
                                      bool asks, const ordered_json& variables) const {
+  const Result<ordered_json> listed = read_tool_list(tools, "apply_chat_template: 'tools'");
+  if (!listed.ok()) return listed.status();
   ordered_json all = variables_;
   if (variables.is_object()) all.update(variables);
   all["messages"] = messages;
-  all["tools"] = tools;
+  all["tools"] = *listed;
   all["add_generation_prompt"] = asks;
   return template_.render_chat(all);
 }

@@ -11,6 +11,7 @@
 
 #include "rl/app/command_line.h"
 #include "rl/app/model_option.h"
+#include "rl/data/tool_list.h"
 #include "rl/tokenizer/tokenizer.h"
 #include "runtime/core/json.h"
 #include "runtime/core/rest_of.h"
@@ -77,7 +78,11 @@ bool render_lines(const ChatTemplates& chat_template,
                               {"add_generation_prompt", false}};
     for (const auto& [name, text] : special_tokens) variables[name] = text;
     for (const auto& [name, value] : row.items()) variables[name] = value;
-    const Result<std::string> text = chat_template.render_chat(variables);
+    Result<ordered_json> tools =
+        read_tool_list(variables.at("tools"), "stdin:" + std::to_string(number) + ": 'tools'");
+    if (tools.ok()) variables["tools"] = *tools;
+    const Result<std::string> text =
+        tools.ok() ? chat_template.render_chat(variables) : Result<std::string>(tools.status());
     if (text.ok()) {
       write_line(out, "text", *text);
     } else {

@@ -150,6 +150,36 @@ std::map<std::string, std::string> ConversationBuilder::unwritten_fields(const D
   return unwritten;
 }
 
+Result<std::size_t> ConversationBuilder::answer_begin(const DataRow& row, std::size_t index,
+                                                      const std::string& rendered) const {
+  const Result<std::string> before = render(row, first_messages(row.prompt, index), true);
+  if (!before.ok()) return before.status();
+  return common_prefix(*before, rendered);
+}
+
+// Many templates cannot render what precedes a conversation that the assistant opens, which is
+// nothing. So texts of two other answers show where the answer begins, and behind which header.
+std::size_t ConversationBuilder::opening_answer(const DataRow& row,
+                                                const std::string& rendered) const {
+  const auto render_one = [&](const char* role, const char* content, bool asks) {
+    const ordered_json message = {{"role", role}, {"content", content}};
+    return render(row, ordered_json::array({message}), asks);
+  };
+  const Result<std::string> one = render_one("assistant", "A", false),
+                            other = render_one("assistant", "B", false);
+  if (!one.ok() || !other.ok()) return 0;
+  const std::size_t text = std::min(common_prefix(*one, *other), common_prefix(*one, rendered));
+  const Result<std::string> said = render_one("user", "", false),
+                            asked = render_one("user", "", true);
+  if (!said.ok() || !asked.ok()) return text;
+  // A template may put thoughts between the header, with which it asks, and the text: they are
+  // learned, as in the turns behind.
+  std::string header = asked->substr(common_prefix(*said, *asked));
+  header.erase(0, header.find_first_not_of(" \n"));
+  const std::size_t at = header.empty() ? text : rendered.substr(0, text).rfind(header);
+  return at == std::string::npos || header.empty() ? text : at + header.size();
+}
+
 // Renders the conversation as far as each turn of the assistant: before it, where the template asks
 // the model to go on, and behind it.
 Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pieces(
@@ -176,12 +206,10 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pie
     }
     std::size_t begin = behind->size();
     if (answer) {
-      // Nothing precedes a conversation that the assistant opens, which some templates cannot
-      // render.
-      const Result<std::string> before = i == 0 ? Result<std::string>(std::string())
-                                                : render(row, first_messages(messages, i), true);
-      if (!before.ok()) return before.status();
-      begin = common_prefix(*before, *behind);
+      const Result<std::size_t> found = i == 0 ? Result<std::size_t>(opening_answer(row, *behind))
+                                               : answer_begin(row, i, *behind);
+      if (!found.ok()) return found.status();
+      begin = *found;
       if (begin < done.size())
         return invalid_argument(
             message_name(row, i) +
@@ -217,8 +245,9 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::single_piec
       return written;
     if (i > 0 && row.prompt[i].at("role") != "system")
       text->erase(0, std::min(system, text->size()));
-    const std::size_t begin =
-        is_assistant(row.prompt[i]) ? common_prefix(ask, *text) : text->size();
+    std::size_t begin = text->size();
+    if (is_assistant(row.prompt[i]))
+      begin = i == 0 ? opening_answer(row, *text) : common_prefix(ask, *text);
     pieces.push_back({text->substr(0, begin), false});
     pieces.push_back({text->substr(begin), begin < text->size() && is_learned(row.prompt[i])});
   }

@@ -84,6 +84,11 @@ class ConversationBuilder {
                                       bool asks) const;
   runtime::Result<std::string> render_without(const DataRow& row, nlohmann::ordered_json messages,
                                               const char* field) const;
+  /// Where the answer begins in the messages up to it, rendered: that of message `index`, and that
+  /// of the first message.
+  runtime::Result<std::size_t> answer_begin(const DataRow& row, std::size_t index,
+                                            const std::string& rendered) const;
+  std::size_t opening_answer(const DataRow& row, const std::string& rendered) const;
   /// Of the last of the messages, which were rendered.
   runtime::Status check_calls_written(const DataRow& row, const nlohmann::ordered_json& messages,
                                       const std::string& rendered, const std::string& at) const;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "rl/data/chat_messages.h"
 #include "rl/data/json_text.h"
 #include "rl/data/row_mapping.h"
 

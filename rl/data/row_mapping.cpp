@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <utility>
 
 #include "rl/config/judge.h"
+#include "rl/data/chat_messages.h"
 #include "rl/data/json_text.h"
+#include "rl/data/tool_list.h"
 
 namespace rl {
 namespace {
@@ -15,107 +16,6 @@ using nlohmann::ordered_json;
 using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
-
-Status check_messages(const ordered_json& messages, const std::string& at) {
-  if (messages.empty()) return invalid_argument(at + " is an empty list of messages");
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    const ordered_json& message = messages[i];
-    const std::string which = at + ": message " + std::to_string(i + 1);
-    if (!message.is_object())
-      return invalid_argument(which + " must be an object with role and content, it is " +
-                              json_type_name(message));
-    if (!message.contains("role")) return invalid_argument(which + " has no 'role'");
-    if (!message.at("role").is_string())
-      return invalid_argument(which + ": 'role' must be a text, it is " +
-                              json_type_name(message.at("role")));
-    const auto content = message.find("content");
-    const auto tool_calls = message.find("tool_calls");
-    const bool calls =
-        tool_calls != message.end() && tool_calls->is_array() && !tool_calls->empty();
-    if (content == message.end() && !calls) return invalid_argument(which + " has no 'content'");
-    if (content != message.end() && !content->is_string() && !content->is_array() &&
-        !(content->is_null() && calls)) {
-      return invalid_argument(which + ": 'content' must be a text or a list of parts, it is " +
-                              json_type_name(*content));
-    }
-    if (content == message.end() || !content->is_array()) continue;
-    for (const ordered_json& part : *content) {
-      const std::string type =
-          part.is_object() ? part.value("type", ordered_json("text")).dump() : "\"text\"";
-      if (type != "\"text\"")
-        return runtime::unimplemented(which + " has a part of type " + type +
-                                      ", and only text is read");
-      if (part.is_object() && part.contains("text") && !part.at("text").is_string())
-        return invalid_argument(which + ": the 'text' of a part must be a text, it is " +
-                                json_type_name(part.at("text")));
-    }
-  }
-  return Status();
-}
-
-/// The call of a tool that ShareGPT writes as text: {"name": ..., "arguments": ...}, or a list of
-/// them. Null when it is none.
-ordered_json tool_calls_of(const ordered_json& value) {
-  ordered_json calls = value;
-  if (value.is_string()) {
-    Result<ordered_json> parsed = parse_json_text(value.get_ref<const std::string&>(), "");
-    if (!parsed.ok()) return nullptr;
-    calls = std::move(*parsed);
-  }
-  if (calls.is_object()) calls = ordered_json::array({ordered_json(calls)});
-  if (!calls.is_array() || calls.empty()) return nullptr;
-  ordered_json out = ordered_json::array();
-  for (const ordered_json& call : calls) {
-    if (!call.is_object() || !call.contains("name") || !call.at("name").is_string()) return nullptr;
-    ordered_json function = {{"name", call.at("name")},
-                             {"arguments", call.value("arguments", ordered_json::object())}};
-    ordered_json made = {{"type", "function"}, {"function", std::move(function)}};
-    out.push_back(std::move(made));
-  }
-  return out;
-}
-
-/// The role of who a ShareGPT message is from; null when nobody knows it.
-const char* share_gpt_role(std::string_view from) {
-  using Role = std::pair<std::string_view, const char*>;
-  static constexpr Role kRoles[] = {
-      {"human", "user"},          {"user", "user"},       {"gpt", "assistant"},
-      {"chatgpt", "assistant"},   {"bing", "assistant"},  {"bard", "assistant"},
-      {"assistant", "assistant"}, {"model", "assistant"}, {"system", "system"},
-      {"observation", "tool"},    {"tool", "tool"},       {"tool_response", "tool"}};
-  const auto role = std::find_if(std::begin(kRoles), std::end(kRoles),
-                                 [&](const Role& one) { return one.first == from; });
-  return role == std::end(kRoles) ? nullptr : role->second;
-}
-
-/// ShareGPT's {"from": "human", "value": ...} as {"role": "user", "content": ...}; others stay.
-Status rename_share_gpt(ordered_json& messages, const std::string& at) {
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    ordered_json& message = messages[i];
-    if (!message.is_object() || message.contains("role") || !message.contains("from") ||
-        !message.at("from").is_string() || !message.contains("value"))
-      continue;
-    const std::string from = message.at("from").get<std::string>();
-    const std::string which =
-        at + ": message " + std::to_string(i + 1) + " is from '" + excerpt(from, 40) + "', ";
-    if (from == "function_call") {
-      ordered_json calls = tool_calls_of(message.at("value"));
-      if (calls.is_null())
-        return invalid_argument(which + "and its value is no call with a name and arguments: " +
-                                excerpt(json_as_text(message.at("value")), 80));
-      message = {{"role", "assistant"}, {"content", ""}, {"tool_calls", std::move(calls)}};
-      continue;
-    }
-    const char* const role = share_gpt_role(from);
-    if (role == nullptr)
-      return invalid_argument(which +
-                              "which is no role that is known (human, gpt, chatgpt, bing, bard, "
-                              "system, function_call, observation are): write \"role\" and "
-                              "\"content\" instead");
-    message = {{"role", role}, {"content", ordered_json(message.at("value"))}};
-  }
-  return Status();
-}
 
 const ordered_json* find_field(const ordered_json& row, const std::string& key) {
   const auto found = row.find(key);
@@ -267,10 +167,15 @@ Result<DataRow> map_conversation(const RawRow& row, const RowMapping& mapping,
   Status status = check_message_weights(into.prompt, at);
   if (status.ok()) status = add_system_message(row, mapping, into.prompt);
   if (!status.ok()) return status;
-  for (const auto& [column, name] :
-       {std::pair(&mapping.tools, "tools"), std::pair(&mapping.thinking, "enable_thinking")}) {
-    const ordered_json* value = column->empty() ? nullptr : find_field(row.value, *column);
-    if (value != nullptr) into.extra[name] = *value;
+  const auto find = [&](const std::string& column) {
+    return column.empty() ? nullptr : find_field(row.value, column);
+  };
+  if (const ordered_json* thinking = find(mapping.thinking))
+    into.extra["enable_thinking"] = *thinking;
+  if (const ordered_json* written = find(mapping.tools)) {
+    Result<ordered_json> tools = read_tool_list(*written, row.where + ": '" + mapping.tools + "'");
+    if (!tools.ok()) return tools.status();
+    if (!tools->is_null()) into.extra["tools"] = std::move(*tools);
   }
   return into;
 }
@@ -376,11 +281,6 @@ Status read_response(const RawRow& row, const RowMapping& mapping, DataRow& into
 }
 
 }  // namespace
-
-Status normalise_messages(ordered_json& messages, const std::string& at) {
-  if (Status status = rename_share_gpt(messages, at); !status.ok()) return status;
-  return check_messages(messages, at);
-}
 
 Result<std::string> fill_template(std::string_view text, const ordered_json& row,
                                   const std::string& where) {

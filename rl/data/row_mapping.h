@@ -64,10 +64,6 @@ runtime::Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping);
 /// `extra_info`; it need not have a prompt. Errors as map_row.
 runtime::Result<DataRow> map_scored_row(const RawRow& row, const RowMapping& mapping);
 
-/// ShareGPT's {"from", "value"} become {"role", "content"}. kInvalidArgument: no messages, or one
-/// without a role or content; `at` begins the error.
-runtime::Status normalise_messages(nlohmann::ordered_json& messages, const std::string& at);
-
 /// The text of a template. `where` is for messages.
 runtime::Result<std::string> fill_template(std::string_view text, const nlohmann::ordered_json& row,
                                            const std::string& where);

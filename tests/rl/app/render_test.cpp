@@ -57,6 +57,17 @@ TEST(RenderCommand, AMessageWithoutContentHasTheEmptyText) {
       << "a template that asks says what stands there";
 }
 
+TEST(RenderCommand, ToolsAreAListOfObjectsOrItsText) {
+  const std::string source = "{% for tool in tools or [] %}<{{ tool.name }}>{% endfor %}";
+  EXPECT_EQ(render(source, "{\"tools\":\"[{\\\"name\\\":\\\"f\\\"}]\"}\n").out,
+            "{\"text\":\"<f>\"}\n");
+  for (const char* other : {"\"f\"", "[\"f\"]", "{\"name\":\"f\"}"}) {
+    const Rendered refused = render(source, "{\"tools\":" + std::string(other) + "}\n");
+    EXPECT_TRUE(refused.out.starts_with("{\"error\":\"stdin:1: 'tools' must be a list of objects"))
+        << refused.out;
+  }
+}
+
 TEST(RenderCommand, NumbersLinesThatAreNoObjects) {
   const Rendered result = render("x", "{}\n[1]\n{\n");
   EXPECT_FALSE(result.all_read);

@@ -68,6 +68,31 @@ TEST(ConversationBuilder, TheAssistantMayOpen) {
             "<|assistant|>[ab<|end|>]<|user|>c<|end|><|assistant|>[d<|end|>]");
 }
 
+// The header of several tokens, what a template puts before a conversation, and thoughts that it
+// adds to an answer.
+TEST(ConversationBuilder, OfAnAssistantThatOpensTheAnswerIsLearned) {
+  for (const bool by_message : {false, true}) {
+    ConversationOptions options = toy_options();
+    options.message_by_message = by_message;
+    const std::string ask = "{% if add_generation_prompt %}{{ '<|assistant|>go' }}{% endif %}";
+    const auto turns = [](const char* answer) {
+      return std::string("{% if messages[0].role != 'system' %}{{ 'be good' }}{% endif %}") +
+             "{% for m in messages %}{{ '<|' + m.role + '|>go' + " + answer +
+             " + '<|end|>' }}{% endfor %}";
+    };
+    options.sequence.chat_template = turns("m.content") + ask;
+    const DataRow row = conversation({"assistant ab", "user c", "assistant d"});
+    EXPECT_EQ(tokenize(row, options),
+              "be good<|assistant|>go[ab<|end|>]<|user|>goc<|end|><|assistant|>go[d<|end|>]");
+    options.sequence.chat_template =
+        turns("('so ' if m.role == 'assistant' else '') + m.content") + ask;
+    EXPECT_EQ(tokenize(row, options),
+              "be good<|assistant|>go[so ab<|end|>]<|user|>goc<|end|><|assistant|>go[so d<|end|>]");
+    EXPECT_EQ(tokenize(conversation({"assistant ab"}), options),
+              "be good<|assistant|>go[so ab<|end|>]");
+  }
+}
+
 TEST(ConversationBuilder, OfAPromptAndAResponseTheResponseIsLearned) {
   DataRow row = conversation({"user a"});
   row.response = "bc";  // closed with an end where the tokenizer has one, which this does not say

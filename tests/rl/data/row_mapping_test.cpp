@@ -268,6 +268,74 @@ TEST(RowMapping, WeightsAreZeroOrOne) {
         << weighed(weight);
 }
 
+TEST(RowMapping, ShareGptMessagesKeepWhatElseTheyHave) {
+  ordered_json messages;
+  EXPECT_EQ(mapped_conversation(R"({"from": "human", "value": "x"},
+      {"from": "gpt", "value": "no", "weight": 0, "reasoning_content": "r"},
+      {"from": "function_call", "value": "{\"name\": \"f\"}", "weight": 0},
+      {"from": "gpt", "value": "z", "weight": 1}])",
+                                &messages),
+            "");
+  EXPECT_EQ(
+      messages[1],
+      (ordered_json{
+          {"role", "assistant"}, {"content", "no"}, {"weight", 0}, {"reasoning_content", "r"}}));
+  EXPECT_EQ(messages[2].at("weight"), 0);
+  EXPECT_EQ(messages[3].at("weight"), 1);
+  EXPECT_NE(mapped_conversation(R"({"from": "gpt", "value": "no", "weight": 2}])").find("'weight'"),
+            std::string::npos);
+}
+
+TEST(RowMapping, AFunctionCallIsTheOneToolCall) {
+  const std::string begin = R"({"role": "user", "content": "a"}, {"role": "assistant", )";
+  const ordered_json calls = ordered_json::parse(
+      R"([{"type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}])");
+  const std::string call = R"("function_call": {"name": "f", "arguments": "{\"x\": 1}"})";
+  ordered_json messages;
+  for (const char* content : {"null", "\"b\""}) {
+    EXPECT_EQ(mapped_conversation(begin + R"("content": )" + content + ", " + call +
+                                      R"(}, {"role": "function", "name": "f", "content": "c"}])",
+                                  &messages),
+              "");
+    EXPECT_EQ(messages[1].at("tool_calls"), calls);
+    EXPECT_FALSE(messages[1].contains("function_call"));
+    EXPECT_EQ(messages[2].at("role"), "tool");
+  }
+  for (const char* none : {"null", "{}", R"({"name": null, "arguments": null})"}) {
+    EXPECT_EQ(mapped_conversation(begin + R"("content": "b", "function_call": )" + none + "}]",
+                                  &messages),
+              "");
+    EXPECT_FALSE(messages[1].contains("tool_calls"));
+  }
+  EXPECT_NE(mapped_conversation(begin + R"("content": null, "function_call": {"x": 1}}])")
+                .find("message 2: 'function_call' is no call with a name and arguments"),
+            std::string::npos);
+  EXPECT_NE(mapped_conversation(begin + call + R"(, "tool_calls": [{"function": {"name": "f"}}]}])")
+                .find("message 2 has 'function_call' and 'tool_calls'"),
+            std::string::npos);
+}
+
+TEST(RowMapping, ToolsAreAListOfObjectsOrItsText) {
+  const auto read = [](const std::string& tools) {
+    RowMapping mapping;
+    mapping.messages = "messages";
+    mapping.tools = "tools";
+    const auto row = map_row(
+        {.value = ordered_json::parse(
+             R"({"messages": [{"role": "assistant", "content": "b"}], "tools": )" + tools + "}"),
+         .where = "t:1"},
+        mapping);
+    return row.ok() ? row->extra.dump() : row.status().message();
+  };
+  EXPECT_EQ(read(R"([{"name": "f"}])"), R"({"tools":[{"name":"f"}]})");
+  EXPECT_EQ(read(R"("[{\"name\": \"f\"}]")"), R"({"tools":[{"name":"f"}]})");
+  for (const char* none : {"null", "\"\"", "\" \"", "\"null\""})
+    EXPECT_EQ(read(none), "null") << none;
+  for (const char* other : {R"("You have f.")", R"({"name": "f"})", R"(["{\"name\": \"f\"}"])",
+                            R"("{\"name\": \"f\"}")", R"("[\"f\"]")", "5"})
+    EXPECT_TRUE(read(other).starts_with("t:1: 'tools' must be a list of objects")) << read(other);
+}
+
 TEST(RowMapping, AnswersThatAreNoTextsAreKnown) {
   for (const char* text : {R"("[5]")", "5", R"("true")"})
     EXPECT_FALSE(mapped((R"({"prompt": "b", "answer": )" + std::string(text) + "}").c_str())
