@@ -65,7 +65,7 @@ def main(root: pathlib.Path) -> int:
                 continue
             folder = str(file.parent.relative_to(root))
             for line, text in enumerate(file.read_text().splitlines(), 1):
-                include = re.match(r'#include "((?:runtime|placement|rl)/.*)/[^/]+"', text)
+                include = re.match(r'#include "((?:runtime|placement|rl)(?:/[^"]+)?)/[^/"]+"', text)
                 if not include or ".capnp.h" in text:  # generated from a schema
                     continue
                 if folder not in allowed:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Includes point down only: rl -> placement -> runtime (a program's *_main.cpp wires the layers and may name all); torch nowhere outside rl; asio only through runtime/core/asio.h (its TLS: runtime/metrics alone).
+# Includes point down only: rl -> placement -> runtime; torch nowhere outside rl; asio only through runtime/core/asio.h (its TLS: runtime/metrics alone).
 set -uo pipefail
 cd "${1:?source folder}" || exit 1
 bad=0
 refuse() {  # folders pattern reason
-  local found; found=$(grep -rnE --include='*.h' --include='*.cpp' --include='*.cu' --exclude='*_main.cpp' "$2" $1 2>/dev/null)
+  local found; found=$(grep -rnE --include='*.h' --include='*.cpp' --include='*.cu' "$2" $1 2>/dev/null)
   [ -z "$found" ] || { echo "$found"; echo "  ^ $3"; bad=1; }
 }
 refuse runtime '#include "(placement|rl|bench|examples|tests)/' 'runtime includes nothing above it'
