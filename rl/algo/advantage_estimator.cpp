@@ -1,97 +1,100 @@
 #include "rl/algo/advantage_estimator.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "rl/algo/own_advantage.h"
 #include "rl/config/own_choices.h"
+#include "runtime/core/check.h"
 
 namespace rl {
 namespace {
 
-constexpr std::array kEstimatorNames = {
-    std::pair{AdvantageEstimator::kCodapo, std::string_view("codapo")},
-    std::pair{AdvantageEstimator::kDisco, std::string_view("disco")},
-    std::pair{AdvantageEstimator::kGae, std::string_view("gae")},
-    std::pair{AdvantageEstimator::kGdpo, std::string_view("gdpo")},
-    std::pair{AdvantageEstimator::kGpg, std::string_view("gpg")},
-    std::pair{AdvantageEstimator::kGrpo, std::string_view("grpo")},
-    std::pair{AdvantageEstimator::kGrpo,
-              std::string_view("grpo_vectorized")},  // verl's faster code for the same
-    std::pair{AdvantageEstimator::kGrpoPassk, std::string_view("grpo_passk")},
-    std::pair{AdvantageEstimator::kOpo, std::string_view("opo")},
-    std::pair{AdvantageEstimator::kOptimalTokenBaseline,
-              std::string_view("optimal_token_baseline")},
-    std::pair{AdvantageEstimator::kReinforcePlusPlus, std::string_view("reinforce_plus_plus")},
-    std::pair{AdvantageEstimator::kReinforcePlusPlusBaseline,
-              std::string_view("reinforce_plus_plus_baseline")},
-    std::pair{AdvantageEstimator::kRemax, std::string_view("remax")},
-    std::pair{AdvantageEstimator::kRloo, std::string_view("rloo")},
-    std::pair{AdvantageEstimator::kRloo, std::string_view("rloo_vectorized")},
-    std::pair{AdvantageEstimator::kTirOptimalTokenBaseline,
-              std::string_view("tir_optimal_token_baseline")},
+using enum AdvantageEstimator;
+
+// A baseline that was taken off is all the normalisation that there is. GRPO, GDPO and GPG do with
+// a single response, in verl too, but not as a remainder: its advantage would be of another scale
+// than the others'. So it may be with an estimator of the user's.
+constexpr EstimatorTraits kTraits[] = {
+    {.estimator = kCodapo,
+     .name = "codapo",
+     .group_size_min = 2,
+     .remainder_min = 2,
+     .steps_per_batch = 2},
+    {.estimator = kDisco, .name = "disco", .group_size_min = 2, .remainder_min = 2},
+    {.estimator = kGae,
+     .name = "gae",
+     .is_per_token = true,
+     .needs_critic = true,
+     .is_whitened = true},
+    {.estimator = kGdpo, .name = "gdpo", .does_with_one = true, .remainder_min = 2},
+    {.estimator = kGpg, .name = "gpg", .does_with_one = true, .remainder_min = 2},
+    {.estimator = kGrpo, .name = "grpo", .does_with_one = true, .remainder_min = 2},
+    {.estimator = kGrpoPassk, .name = "grpo_passk", .group_size_min = 2, .remainder_min = 2},
+    {.estimator = kOpo, .name = "opo", .group_size_min = 2, .remainder_min = 2},
+    {.estimator = kOptimalTokenBaseline,
+     .name = "optimal_token_baseline",
+     .is_per_token = true,
+     .needs_probabilities = true,
+     .group_size_min = 2,
+     .remainder_min = 2},
+    {.estimator = kReinforcePlusPlus,
+     .name = "reinforce_plus_plus",
+     .is_per_token = true,
+     .is_whitened = true},
+    {.estimator = kReinforcePlusPlusBaseline,
+     .name = "reinforce_plus_plus_baseline",
+     .group_size_min = 2,
+     .remainder_min = 2},
+    {.estimator = kRemax, .name = "remax", .is_per_token = true, .needs_greedy_response = true},
+    {.estimator = kRloo, .name = "rloo", .group_size_min = 2, .remainder_min = 2},
+    {.estimator = kTirOptimalTokenBaseline,
+     .name = "tir_optimal_token_baseline",
+     .is_per_token = true,
+     .needs_probabilities = true,
+     .group_size_min = 2,
+     .remainder_min = 2},
+    {.estimator = kOwn, .name = "own", .remainder_min = 2},
 };
+
+// verl's faster code for the same.
+constexpr std::pair<std::string_view, AdvantageEstimator> kOtherNames[] = {
+    {"grpo_vectorized", kGrpo}, {"rloo_vectorized", kRloo}};
 
 }  // namespace
 
 runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view name) {
-  std::string known;
-  for (const auto& [estimator, text] : kEstimatorNames) {
-    if (text == name) return estimator;
-    known += (known.empty() ? "" : ", ") + std::string(text);
+  std::vector<std::string> known;
+  for (const EstimatorTraits& traits : kTraits) {
+    if (traits.estimator == kOwn) continue;  // which have names of their own
+    if (traits.name == name) return traits.estimator;
+    known.emplace_back(traits.name);
   }
-  if (find_own_advantages(name) != nullptr) return AdvantageEstimator::kOwn;
-  for (const std::string& own : added_choices("algorithm.adv_estimator")) known += ", " + own;
+  for (const auto& [other, estimator] : kOtherNames) {
+    if (other == name) return estimator;
+    known.emplace_back(other);
+  }
+  if (find_own_advantages(name) != nullptr) return kOwn;
+  std::sort(known.begin(), known.end());
+  for (const std::string& own : added_choices("algorithm.adv_estimator")) known.push_back(own);
+  std::string names;
+  for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
   return runtime::invalid_argument(
-      "advantage estimator \"" + std::string(name) + "\" is none of " + known +
+      "advantage estimator \"" + std::string(name) + "\" is none of " + names +
       "; one of your own is registered in main, before run(), for workers too");
 }
 
-std::string_view to_string(AdvantageEstimator estimator) {
-  const auto found = std::find_if(kEstimatorNames.begin(), kEstimatorNames.end(),
-                                  [&](const auto& entry) { return entry.first == estimator; });
-  return found == kEstimatorNames.end() ? "own" : found->second;
+const EstimatorTraits& traits_of(AdvantageEstimator estimator) {
+  const auto* const found =
+      std::find_if(std::begin(kTraits), std::end(kTraits),
+                   [&](const EstimatorTraits& traits) { return traits.estimator == estimator; });
+  CHECK(found != std::end(kTraits));
+  return *found;
 }
 
-bool is_per_token(AdvantageEstimator estimator) {
-  return estimator == AdvantageEstimator::kGae ||
-         estimator == AdvantageEstimator::kReinforcePlusPlus ||
-         estimator == AdvantageEstimator::kRemax || needs_probabilities(estimator);
-}
-
-bool needs_probabilities(AdvantageEstimator estimator) {
-  return estimator == AdvantageEstimator::kOptimalTokenBaseline ||
-         estimator == AdvantageEstimator::kTirOptimalTokenBaseline;
-}
-
-// Where a baseline was taken off, it is all the normalisation that there is.
-bool is_whitened(AdvantageEstimator estimator) {
-  return estimator == AdvantageEstimator::kGae ||
-         estimator == AdvantageEstimator::kReinforcePlusPlus;
-}
-
-std::int64_t group_size_min(AdvantageEstimator estimator) {
-  switch (estimator) {
-    case AdvantageEstimator::kGrpoPassk:
-    case AdvantageEstimator::kRloo:
-    case AdvantageEstimator::kOpo:
-    case AdvantageEstimator::kReinforcePlusPlusBaseline:
-    case AdvantageEstimator::kOptimalTokenBaseline:
-    case AdvantageEstimator::kTirOptimalTokenBaseline:
-    case AdvantageEstimator::kCodapo:
-    case AdvantageEstimator::kDisco: return 2;
-    // GRPO's and GPG's response alone keeps its score, in verl too.
-    case AdvantageEstimator::kGrpo:
-    case AdvantageEstimator::kGdpo:
-    case AdvantageEstimator::kGpg:
-    case AdvantageEstimator::kReinforcePlusPlus:
-    case AdvantageEstimator::kRemax:
-    case AdvantageEstimator::kGae:
-    case AdvantageEstimator::kOwn: break;
-  }
-  return 1;
-}
+std::string_view to_string(AdvantageEstimator estimator) { return traits_of(estimator).name; }
 
 }  // namespace rl

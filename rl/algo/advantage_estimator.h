@@ -38,17 +38,32 @@ enum class AdvantageEstimator {
 runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view name);
 std::string_view to_string(AdvantageEstimator estimator);
 
-/// Whether advantages differ within a response: they are then worked out where its tokens are.
-bool is_per_token(AdvantageEstimator estimator);
+/// What one needs of a run, and gives to it. All that is asked of an estimator elsewhere than where
+/// its formula is chosen (make_credit, estimate_tokens) is asked here.
+struct EstimatorTraits {
+  AdvantageEstimator estimator;
+  std::string_view name;
+  /// Advantages differ within a response: they are worked out where its tokens are.
+  bool is_per_token = false;
+  /// They are worked out from a critic's values.
+  bool needs_critic = false;
+  /// ... from the score of the greedy response to the same prompt.
+  bool needs_greedy_response = false;
+  /// ... from the policy's probabilities, see Probabilities in token_estimates.h.
+  bool needs_probabilities = false;
+  /// Advantages of tokens are whitened over the step, rather than used as they are.
+  bool is_whitened = false;
+  /// The fewest responses to a prompt that give it something to compare with.
+  std::int64_t group_size_min = 1;
+  /// A response of a prompt that has a single one has nothing to be compared with, and its score is
+  /// its advantage.
+  bool does_with_one = false;
+  /// The fewest responses to a prompt that may be left of a group, for advantages of one scale.
+  std::int64_t remainder_min = 1;
+  /// Steps on the prompts of one batch of the data.
+  std::int64_t steps_per_batch = 1;
+};
 
-/// Whether advantages are worked out from the policy's probabilities, see Probabilities in
-/// token_estimates.h.
-bool needs_probabilities(AdvantageEstimator estimator);
-
-/// Whether advantages of tokens are whitened over the step, rather than used as they are.
-bool is_whitened(AdvantageEstimator estimator);
-
-/// The fewest responses to a prompt that give this estimator something to compare with.
-std::int64_t group_size_min(AdvantageEstimator estimator);
+const EstimatorTraits& traits_of(AdvantageEstimator estimator);
 
 }  // namespace rl

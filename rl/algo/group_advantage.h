@@ -59,7 +59,7 @@ std::vector<float> gdpo_advantages(std::span<const std::vector<float>> component
 /// nor wrong.
 std::vector<float> disco_labels(std::span<const float> scores);
 
-/// The one of these that `estimator` names; an estimator that is_per_token(), GDPO, CoDaPO and
+/// The one of these that `estimator` names; an estimator that is per token, GDPO, CoDaPO and
 /// DisCO, which are not of rewards alone, and kOwn, which own_advantage.h has, are bugs of the
 /// caller. `normalize_by_std` is GRPO's and pass@k GRPO's.
 std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores,

@@ -193,7 +193,9 @@ Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(cons
   options.seed = static_cast<std::uint64_t>(read.find_int("trainer.seed").value_or(0));
   if (!read.status().ok()) return read.status();
   if (!shared) return std::optional<SharedCriticOptions>();
-  if (estimator != "gae") {
+  const Result<AdvantageEstimator> named = parse_advantage_estimator(estimator);
+  if (!named.ok()) return named.status().with_context("algorithm.adv_estimator");
+  if (!traits_of(*named).needs_critic) {
     return runtime::invalid_argument(
         std::string(kSharedHead) +
         "=true puts the critic's head on the policy, and algorithm.adv_estimator=" + estimator +

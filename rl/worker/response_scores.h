@@ -15,7 +15,7 @@
 namespace rl {
 
 /// What the policy of now says of each learned token; both empty where the estimator does not ask
-/// (needs_probabilities()).
+/// (EstimatorTraits::needs_probabilities).
 struct Probabilities {
   std::vector<float> logprobs;
   std::vector<float> squares;  // the sum of squared probabilities of all tokens in its place

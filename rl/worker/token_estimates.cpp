@@ -204,13 +204,13 @@ Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<fl
                                        const Probabilities& probabilities) {
   const std::size_t tokens = batch.logprobs.size();
   const auto samples = static_cast<std::size_t>(batch.samples());
-  const bool fits =
-      values.size() == (options.estimator == AdvantageEstimator::kGae ? tokens : 0) &&
-      task.scores.size() == samples &&
-      task.baselines.size() == (options.estimator == AdvantageEstimator::kRemax ? samples : 0) &&
-      reference_logprobs.size() == (task.kl_coefficient != 0.0 ? tokens : 0) &&
-      probabilities.squares.size() == (needs_probabilities(options.estimator) ? tokens : 0) &&
-      probabilities.logprobs.size() == probabilities.squares.size();
+  const EstimatorTraits& traits = traits_of(options.estimator);
+  const bool fits = values.size() == (traits.needs_critic ? tokens : 0) &&
+                    task.scores.size() == samples &&
+                    task.baselines.size() == (traits.needs_greedy_response ? samples : 0) &&
+                    reference_logprobs.size() == (task.kl_coefficient != 0.0 ? tokens : 0) &&
+                    probabilities.squares.size() == (traits.needs_probabilities ? tokens : 0) &&
+                    probabilities.logprobs.size() == probabilities.squares.size();
   if (!fits)
     return runtime::invalid_argument(
         "advantages: values, reference log-probs or scores are not of this batch");
@@ -229,7 +229,7 @@ Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<fl
     end += static_cast<std::size_t>(lengths[sample]);
     rewards[end - 1] += static_cast<float>(task.scores[sample]);
   }
-  if (needs_probabilities(options.estimator)) {
+  if (traits.needs_probabilities) {
     at::Tensor mask_BT;
     const Advantages advantages = by_token_baseline(
         batch, rewards, probabilities,

@@ -99,7 +99,7 @@ struct EstimateTask {
 /// How rewards of tokens become advantages.
 struct EstimateOptions {
   AdvantageEstimator estimator =
-      AdvantageEstimator::kGae;  // one that is_per_token(); others are worked out by the controller
+      AdvantageEstimator::kGae;  // one that is per token; others are worked out by the controller
   GaeOptions gae;
   KlPenalty kl_penalty{.estimator = KlEstimator::kK1};
 

@@ -47,20 +47,13 @@ std::unique_ptr<CreditAssigner> make_assigner(const TrainerOptions& options,
       return std::make_unique<ResponseCredit>(custom_formula(options.own_advantages));
     default: break;
   }
-  if (!is_per_token(options.estimator))
+  const EstimatorTraits& traits = traits_of(options.estimator);
+  if (!traits.is_per_token)
     return std::make_unique<ResponseCredit>(
         group_formula(options.estimator, options.normalize_by_std));
   return std::make_unique<TokenCredit>(
-      TokenCreditOptions{.has_critic = options.estimator == AdvantageEstimator::kGae,
-                         .whitens = is_whitened(options.estimator)},
+      TokenCreditOptions{.has_critic = traits.needs_critic, .whitens = traits.is_whitened},
       calls.estimates);
-}
-
-// GRPO and GPG do with a single response, but not as a remainder: its advantage would be of another
-// scale than the others'. So it may be with an estimator of the user's.
-std::int64_t smallest_remainder(AdvantageEstimator estimator) {
-  const bool compares = needs_groups(estimator) || estimator == AdvantageEstimator::kOwn;
-  return compares ? 2 : group_size_min(estimator);
 }
 
 }  // namespace
@@ -75,26 +68,13 @@ CreditParts make_credit(const TrainerOptions& options, const CreditCalls& calls)
   std::optional<KlInReward> kl;
   if (options.kl_in_reward) kl.emplace(options.kl_control);
   CreditParts parts{.reader = make_reader(options, calls),
-                    .group_size_min = std::min(smallest_remainder(options.estimator),
+                    .group_size_min = std::min(traits_of(options.estimator).remainder_min,
                                                options.samples_per_prompt)};
-  if (options.estimator == AdvantageEstimator::kGae) parts.critic_warmup = options.critic_warmup;
+  if (traits_of(options.estimator).needs_critic) parts.critic_warmup = options.critic_warmup;
   std::unique_ptr<CreditAssigner> assigner = make_assigner(options, calls, parts);
   parts.phase = std::make_unique<CreditPhase>(use, RewardShaper(std::move(scaler), std::move(kl)),
                                               std::move(assigner));
   return parts;
-}
-
-bool scores_other_batches(AdvantageEstimator estimator) {
-  return estimator == AdvantageEstimator::kRemax;
-}
-
-bool needs_groups(AdvantageEstimator estimator) {
-  return estimator == AdvantageEstimator::kGrpo || estimator == AdvantageEstimator::kGdpo ||
-         estimator == AdvantageEstimator::kGpg;
-}
-
-std::int64_t steps_per_batch(AdvantageEstimator estimator) {
-  return estimator == AdvantageEstimator::kCodapo ? 2 : 1;
 }
 
 }  // namespace rl

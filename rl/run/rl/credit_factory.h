@@ -34,13 +34,4 @@ struct CreditParts {
 
 CreditParts make_credit(const TrainerOptions& options, const CreditCalls& calls);
 
-/// Whether the reward scores another batch between generation and its scores.
-bool scores_other_batches(AdvantageEstimator estimator);
-
-/// Whether a response of a prompt that has a single one has nothing to be compared with.
-bool needs_groups(AdvantageEstimator estimator);
-
-/// Steps on the prompts of one batch of the data.
-std::int64_t steps_per_batch(AdvantageEstimator estimator);
-
 }  // namespace rl

@@ -136,7 +136,7 @@ Status RoleStarter::start_policy(Roles& roles, const std::string& rate_text) {
 }
 
 void RoleStarter::warn_of_single_samples() const {
-  if (!needs_groups(options_.estimator) || options_.samples_per_prompt != 1) return;
+  if (!traits_of(options_.estimator).does_with_one || options_.samples_per_prompt != 1) return;
   LOG(warn,
       "actor_rollout_ref.rollout.n is 1: there is no group to compare a response with, so that "
       "its score is its advantage; set it to 4 or more");

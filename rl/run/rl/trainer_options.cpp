@@ -170,7 +170,7 @@ Status read_estimator(const Config& config, ConfigReader& read, TrainerOptions& 
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
   if (const OwnAdvantages* own = find_own_advantages(estimator)) options.own_advantages = *own;
-  if (options.samples_per_prompt < group_size_min(options.estimator)) {
+  if (options.samples_per_prompt < traits_of(options.estimator).group_size_min) {
     return config.out_of_range("actor_rollout_ref.rollout.n",
                                "at least 2 with algorithm.adv_estimator=" + estimator +
                                    ", which compares responses to one prompt");
@@ -181,11 +181,11 @@ Status read_estimator(const Config& config, ConfigReader& read, TrainerOptions& 
   if (const Status algorithm = read_algorithm(config, options); !algorithm.ok()) return algorithm;
   read.take(options.sample_store, SampleStoreOptions::from_config(config));
   if (!read.status().ok()) return read.status();
-  if (options.estimator == AdvantageEstimator::kRemax && options.reward_scaling.enabled()) {
-    return config.out_of_range(
-        options.reward_scaling.baseline ? "algorithm.reward_baseline"
-                                        : "algorithm.normalize_reward",
-        "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");
+  if (traits_of(options.estimator).needs_greedy_response && options.reward_scaling.enabled()) {
+    return config.out_of_range(options.reward_scaling.baseline ? "algorithm.reward_baseline"
+                                                               : "algorithm.normalize_reward",
+                               "false with algorithm.adv_estimator=" + estimator +
+                                   ", whose baseline is the greedy response");
   }
   return {};
 }

@@ -135,7 +135,7 @@ struct TrainerOptions {
   std::vector<std::string> uneven_batches(std::int64_t workers) const;
 
   /// Whether a critic with a model of its own is needed.
-  bool uses_critic() const { return estimator == AdvantageEstimator::kGae && !shared_critic; }
+  bool uses_critic() const { return traits_of(estimator).needs_critic && !shared_critic; }
 
   /// Whether a reference model is needed.
   bool uses_reference() const { return kl_loss || kl_in_reward; }

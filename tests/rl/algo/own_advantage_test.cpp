@@ -24,8 +24,8 @@ TEST(OwnAdvantages, AreFoundByTheirNameAndOthersAreRefusedWithTheList) {
   const auto parsed = parse_advantage_estimator("test_grpo");
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(*parsed, AdvantageEstimator::kOwn);
-  EXPECT_FALSE(is_per_token(*parsed));
-  EXPECT_EQ(group_size_min(*parsed), 1);
+  EXPECT_FALSE(traits_of(*parsed).is_per_token);
+  EXPECT_EQ(traits_of(*parsed).group_size_min, 1);
   EXPECT_NE(parse_advantage_estimator("other").status().message().find("test_grpo, test_opo"),
             std::string::npos);
 
