@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every file, folder and member function that docs/guide/architecture.md names is there.
+"""Every file, folder and member function that docs/guide/architecture.md names is there, in its pictures, too.
 
 architecture_names.py SOURCE_DIR
 """
@@ -10,6 +10,8 @@ import sys
 LAYERS = ("runtime", "placement", "rl")
 ENDINGS = {".h", ".cpp", ".cu", ".inc", ".capnp"}
 PLACEHOLDER = re.compile(r"NAME|\*")
+FENCED = re.compile(r"```.*?```", re.S)
+IN_PICTURE = re.compile(r"[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)+|[\w/]+\.(?:h|cpp|inc|capnp)\b|\b(?:[A-Z][a-z]+){2,}\b")
 
 
 def sources(root):
@@ -30,7 +32,10 @@ def missing(root):
     page = (root / "docs/guide/architecture.md").read_text()
     text = sources(root)
     names = {path.name for path in root.rglob("*") if "build" not in path.parts and ".git" not in path.parts}
-    for quoted in sorted(set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", page, flags=re.S)))):
+    drawn = {name for picture in FENCED.findall(page) for name in IN_PICTURE.findall(picture)}
+    yield from sorted(name for name in drawn if "::" not in name and "." not in name and not re.search(rf"\b{name}\b", text))
+    written = set(re.findall(r"`([^`]+)`", FENCED.sub("", page)))
+    for quoted in sorted(written | {name for name in drawn if "::" in name or "." in name}):
         if PLACEHOLDER.search(quoted) or " " in quoted:
             continue
         if re.fullmatch(r"[A-Za-z_~:]+(\(\w+\))?", quoted) and "::" in quoted:
