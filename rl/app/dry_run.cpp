@@ -119,6 +119,7 @@ void add_longest_prompt(std::int64_t tokens, DataSize& size) {
 void add_demonstrations(const Config& config, const PromptFeed& feed, DataSize& size) {
   add_data_warnings(feed.dataset(), demonstration_warnings(config, feed.tokenizer()),
                     size.warnings);
+  add_warnings(feed.unwritten_fields(), size.warnings);
   size.lengths.demonstrations = feed.demonstration_lengths();
   if (const auto note = unseen_rows_note(feed.demonstration_lengths()))
     size.warnings.push_back("warm start: " + *note);
@@ -179,6 +180,8 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
   }
   const DataWarningOptions matters = DataWarningOptions::of_prompts(config, *tokenizer);
   for (const Dataset* dataset : read) add_data_warnings(*dataset, matters, size.warnings);
+  add_warnings((*feed)->unwritten_fields(), size.warnings);
+  if (held_out) add_warnings(held_out->unwritten_fields(), size.warnings);
   if (trainer.warm_start.steps > 0) {
     const auto demonstrations = open_demonstrations(config, trainer, *feeding);
     if (!demonstrations.ok())
@@ -296,7 +299,7 @@ bool goes_on(const TrainerOptions& trainer, const Config& config) {
 // What each trained role learns by, as far as the number of steps is known.
 Status print_rates(const Config& config, const TrainerOptions& trainer,
                    const Result<DataSize>& data, std::ostream& out) {
-  const std::int64_t steps_a_batch = trainer.estimator == AdvantageEstimator::kCodapo ? 2 : 1;
+  const std::int64_t steps_a_batch = traits_of(trainer.estimator).steps_per_batch;
   const std::int64_t steps =
       data.ok() ? trainer.length.scheduled(data->rows / trainer.batch_prompts * steps_a_batch)
                 : trainer.length.steps.value_or(0);
@@ -391,8 +394,10 @@ Status dry_run(const Config& given, std::ostream& out, std::span<const NodeRoom>
     const std::int64_t workers = slots->nodes * slots->per_node;
     for (const std::string& note : config.notes()) out << note << "\n";
     for (const std::string& note : models.notes) out << "note: " << note << "\n";
-    if (trainer->estimator == AdvantageEstimator::kGrpo && trainer->samples_per_prompt < 2) {
-      out << "algorithm.adv_estimator=grpo compares the responses to a prompt with each other, and "
+    const EstimatorTraits& estimator = traits_of(trainer->estimator);
+    if (estimator.does_with_one && trainer->samples_per_prompt < 2) {
+      out << "algorithm.adv_estimator=" << estimator.name
+          << " compares the responses to a prompt with each other, and "
              "actor_rollout_ref.rollout.n is 1: a response's score is its advantage then\n";
     }
     const Result<std::filesystem::path> model = find_local_model(policy->model, trainer->seed);

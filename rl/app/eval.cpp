@@ -258,8 +258,12 @@ Result<std::vector<EvaluatedPrompt>> answered_prompts(const Config& config, cons
   if (!tokenizer.ok()) return tokenizer.status();
   const auto builder = prompt_builder(config, *tokenizer);
   if (!builder.ok()) return builder.status();
-  for (const std::string& warning :
-       data_warnings(data, DataWarningOptions::of_prompts(config, *tokenizer)))
+  std::vector<std::string> warnings =
+      data_warnings(data, DataWarningOptions::of_prompts(config, *tokenizer));
+  add_warnings(
+      unwritten_fields(data, [&](const DataRow& row) { return builder->unwritten_fields(row); }),
+      warnings);
+  for (const std::string& warning : warnings)
     std::cerr << "warning: " << runtime::terminal_text(STDERR_FILENO, warning) << "\n";
   auto prompts = make_prompts(data, *builder, options.n);
   if (!prompts.ok()) return prompts;

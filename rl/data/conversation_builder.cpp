@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rl/data/tool_calls.h"
+#include "rl/data/unwritten_fields.h"
 
 namespace rl {
 namespace {
@@ -115,27 +116,11 @@ Status ConversationBuilder::check_calls_written(const DataRow& row, const ordere
   return calls_not_written(at);
 }
 
-std::map<std::string, std::string> ConversationBuilder::unwritten_fields(const DataRow& row) const {
-  std::map<std::string, std::string> unwritten;
-  if (!row.is_chat() || chat_template_.empty()) return unwritten;
-  for (const char* field : {kToolCalls, "reasoning_content"}) {
-    const auto found =
-        std::find_if(row.prompt.begin(), row.prompt.end(), [&](const ordered_json& message) {
-          const auto value = message.find(field);
-          return value != message.end() && !value->empty() && *value != "";
-        });
-    if (found == row.prompt.end()) continue;
-    // A template may leave the field out of messages that others follow.
-    const auto index = static_cast<std::size_t>(found - row.prompt.begin());
-    const ordered_json messages = first_messages(row.prompt, index + 1);
-    const Result<std::string> with = render(row, messages, false),
-                              without = render_without(row, messages, field);
-    if (with.ok() && without.ok() && *with == *without)
-      unwritten[field] = message_name(row, index) + " has '" + field +
-                         "', which the chat template does not write: the model does not read it; "
-                         "set model.custom_chat_template to one that writes it, or put it into "
-                         "'content'";
-  }
+UnwrittenFields ConversationBuilder::unwritten_fields(const DataRow& row) const {
+  if (!row.is_chat() || chat_template_.empty()) return {};
+  UnwrittenFields unwritten = unwritten_message_fields(
+      row.prompt, row.where, "model.custom_chat_template",
+      [&](const ordered_json& messages) { return render(row, messages, false); });
   if (row.extra.is_object() && row.extra.contains(kTools) && !row.extra.at(kTools).empty()) {
     DataRow toolless = row;
     toolless.extra.erase(kTools);

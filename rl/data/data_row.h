@@ -34,6 +34,7 @@ struct DataRow {
       {};  // what a `difficulty` beside the prompt or in `extra_info` says; for curricula
   std::optional<Preference> preference = {};  // of rows that are read as preferences
   std::string answerless = {};  // of a row without a column of an answer: the columns that it has
+  std::string unread = {};      // columns with a value that other stages read and this one does not
   bool ground_truth_is_json = false;  // it is no text in the data, but this list, object or boolean
 
   bool is_chat() const { return prompt.is_array(); }

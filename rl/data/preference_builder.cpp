@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rl/data/tool_calls.h"
+#include "rl/data/unwritten_fields.h"
 
 namespace rl {
 
@@ -55,6 +56,18 @@ Result<PreferenceTokens> PreferenceBuilder::tokenize(const DataRow& row) const {
         std::to_string(options_.tokens_max) +
         ": raise it (data.truncation=left cuts prompts first)");
   return tokens;
+}
+
+UnwrittenFields PreferenceBuilder::unwritten_fields(const DataRow& row) const {
+  UnwrittenFields unwritten;
+  if (!row.is_chat() || !row.preference) return unwritten;
+  for (const ordered_json& response : {row.preference->chosen, row.preference->rejected}) {
+    DataRow whole = row;
+    if (response.is_array())
+      whole.prompt.insert(whole.prompt.end(), response.begin(), response.end());
+    unwritten.merge(prompts_.unwritten_fields(whole, "model.custom_chat_template"));
+  }
+  return unwritten;
 }
 
 Result<std::vector<std::int32_t>> PreferenceBuilder::response(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +43,9 @@ class PreferenceBuilder {
   /// the prompt once a response follows, too long with Truncation::kError, a prompt that leaves no
   /// room, responses that are equal once they are tokens. Messages name the row and the cure.
   runtime::Result<PreferenceTokens> tokenize(const DataRow& row) const;
+
+  /// What the template leaves out of the prompt's messages and those of its responses.
+  std::map<std::string, std::string> unwritten_fields(const DataRow& row) const;
 
  private:
   PreferenceBuilder(const Tokenizer& tokenizer, SequenceOptions options, PromptBuilder prompts)

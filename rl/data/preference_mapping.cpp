@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "rl/config/judge.h"
 #include "rl/data/chat_messages.h"
 #include "rl/data/json_text.h"
 #include "rl/data/row_mapping.h"
@@ -118,7 +119,8 @@ Status take_prompt_away(const RawRow& row, const std::string& key, const ordered
           at + ": the first message behind the prompt must be the assistant's, it is of '" +
           first.at("role").get<std::string>() + "'");
     if (response.size() == 1 && first.contains("content") && first.at("content").is_string() &&
-        !first.contains("tool_calls"))
+        !first.contains("tool_calls") &&
+        is_empty_value(first.value("reasoning_content", ordered_json())))
       response = ordered_json(first.at("content"));
   }
   if (response.is_string() && response.get<std::string>().empty())

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rl/data/tool_selection.h"
+#include "rl/data/unwritten_fields.h"
 
 namespace rl {
 
@@ -90,6 +91,17 @@ Result<std::string> PromptBuilder::text(const DataRow& row, bool asks) const {
   Result<std::string> rendered = chat_template_.render_chat(variables);
   if (!rendered.ok()) return rendered.status().with_context(row.where + ": chat template");
   return rendered;
+}
+
+UnwrittenFields PromptBuilder::unwritten_fields(const DataRow& row,
+                                                const char* template_key) const {
+  if (!row.is_chat() || chat_template_.empty()) return {};
+  return unwritten_message_fields(row.prompt, row.where, template_key,
+                                  [&](const nlohmann::ordered_json& messages) {
+                                    DataRow first = row;
+                                    first.prompt = messages;
+                                    return text(first, /*asks=*/false);
+                                  });
 }
 
 Result<std::vector<std::int32_t>> PromptBuilder::encode(const DataRow& row) const {

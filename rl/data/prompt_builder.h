@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -47,6 +48,11 @@ class PromptBuilder {
   /// The text that the model sees, before encoding. kInvalidArgument: the template refused the
   /// messages, or there is none. Without `asks`, the chat is not left where the model is to go on.
   runtime::Result<std::string> text(const DataRow& row, bool asks = true) const;
+
+  /// What the template leaves out of a chat's messages. `template_key` sets another.
+  std::map<std::string, std::string> unwritten_fields(
+      const DataRow& row,
+      const char* template_key = "actor_rollout_ref.model.custom_chat_template") const;
 
   /// Ids within the limit. kInvalidArgument: longer, with Truncation::kError; the message names the
   /// row and the cure.

@@ -262,6 +262,19 @@ Status read_judging(const RawRow& row, const RowMapping& mapping, DataRow& into)
   return Status();
 }
 
+/// Of the columns that belong to conversations those which have something that no prompt gets.
+std::string list_unread(const ordered_json& row, const RowMapping& mapping) {
+  ordered_json unread = ordered_json::object();
+  for (const std::string column : {"tools", "system"}) {
+    const ordered_json* value = find_field(row, column);
+    const bool read = column == mapping.prompt || column == mapping.response ||
+                      column == mapping.answer ||
+                      mapping.prompt_template.find("{" + column + "}") != std::string::npos;
+    if (value != nullptr && !is_empty_value(*value) && !read) unread[column] = nullptr;
+  }
+  return unread.empty() ? std::string() : list_json_keys(unread);
+}
+
 /// A response that the row has.
 Status read_response(const RawRow& row, const RowMapping& mapping, DataRow& into) {
   const std::string key = mapping.response.empty() ? "response" : mapping.response;
@@ -367,6 +380,7 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   status = read_judging(row, mapping, into);
   if (status.ok()) status = read_response(row, mapping, into);
   if (!status.ok()) return status;
+  into.unread = list_unread(row.value, mapping);
   return into;
 }
 

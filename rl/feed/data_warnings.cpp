@@ -11,6 +11,10 @@
 namespace rl {
 namespace {
 
+// To look for fields that a template does not write: rendering takes its time, and a template that
+// leaves a field out leaves it out of all rows.
+constexpr std::int64_t kRowsRenderedMax = 1000;
+
 constexpr std::size_t kFilesNamedMax = 8;  // for each kind of warning
 
 /// Whether what scores is given ground truths as they are, and may do without.
@@ -65,7 +69,7 @@ DataWarningOptions DataWarningOptions::of_stage(const Config& config, const Toke
 }
 
 std::vector<std::string> data_warnings(const Dataset& dataset, const DataWarningOptions& options) {
-  FileWarnings answerless, plain;
+  FileWarnings answerless, plain, unread;
   const auto look_at = [&](const DataRow& row) {
     if (options.answers && !row.answerless.empty())
       answerless.add(
@@ -78,6 +82,10 @@ std::vector<std::string> data_warnings(const Dataset& dataset, const DataWarning
                 ": the prompt is plain text, which does not go through the model's chat template; "
                 "data.prompt_form=chat makes it a user's message, data.prompt_form=plain says that "
                 "it is meant so");
+    if (!row.unread.empty())
+      unread.add(row, ": it has " + row.unread +
+                          ", which the prompt does not get: only conversations of `starling sft` "
+                          "do; write it into the messages");
   };
   if (dataset.in_memory()) {
     for (const DataRow& row : dataset.rows()) look_at(row);
@@ -91,15 +99,33 @@ std::vector<std::string> data_warnings(const Dataset& dataset, const DataWarning
   std::vector<std::string> warnings;
   answerless.append_to(warnings);
   plain.append_to(warnings);
+  unread.append_to(warnings);
   return warnings;
+}
+
+std::vector<std::string> unwritten_fields(
+    const Dataset& dataset, const std::function<UnwrittenFields(const DataRow&)>& of_row) {
+  UnwrittenFields unwritten;
+  for (std::int64_t i = 0; i < std::min(dataset.size(), kRowsRenderedMax); ++i) {
+    const runtime::Result<DataRow> row = dataset.read(i);
+    if (!row.ok()) break;  // for others to say
+    unwritten.merge(of_row(*row));
+  }
+  std::vector<std::string> texts;
+  for (auto& [field, text] : unwritten) texts.push_back(std::move(text));
+  return texts;
+}
+
+void add_warnings(std::vector<std::string> more, std::vector<std::string>& warnings) {
+  for (std::string& warning : more) {
+    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+      warnings.push_back(std::move(warning));
+  }
 }
 
 void add_data_warnings(const Dataset& dataset, const DataWarningOptions& options,
                        std::vector<std::string>& warnings) {
-  for (std::string& warning : data_warnings(dataset, options)) {
-    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
-      warnings.push_back(std::move(warning));
-  }
+  add_warnings(data_warnings(dataset, options), warnings);
 }
 
 }  // namespace rl

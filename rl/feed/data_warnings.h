@@ -1,11 +1,13 @@
 // What is probably meant otherwise in rows of data, for people.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
+#include "rl/data/unwritten_fields.h"
 #include "rl/tokenizer/tokenizer.h"
 
 namespace rl {
@@ -21,12 +23,18 @@ struct DataWarningOptions {
   static DataWarningOptions of_stage(const Config& config, const Tokenizer& tokenizer);
 };
 
-/// The first row of each file that has no answer, and the first that is plain text; of many files
-/// some. Each with the key that says what is meant. Looks at all rows in memory, of others at the
-/// first kRowsCheckedMax.
+/// The first row of each file that has no answer, the first that is plain text, and the first with
+/// a column that nothing reads; of many files some. Each with the key that says what is meant.
+/// Looks at all rows in memory, of others at the first kRowsCheckedMax.
 std::vector<std::string> data_warnings(const Dataset& dataset, const DataWarningOptions& options);
 
+/// What the chat template leaves out, with the first row of each field that it does not write;
+/// `of_row` says it of one row. Looks at some of the rows.
+std::vector<std::string> unwritten_fields(
+    const Dataset& dataset, const std::function<UnwrittenFields(const DataRow&)>& of_row);
+
 /// Puts those that are not among them behind others.
+void add_warnings(std::vector<std::string> more, std::vector<std::string>& warnings);
 void add_data_warnings(const Dataset& dataset, const DataWarningOptions& options,
                        std::vector<std::string>& warnings);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rl/batch/balance.h"
+#include "rl/feed/data_warnings.h"
 #include "rl/feed/shown_row.h"
 
 namespace rl {
@@ -165,6 +166,12 @@ Result<std::string> PreferenceFeed::first_row() const {
                        row->chosen, '>');
   text += part("the chosen response", row->chosen, '>');
   return text + part("the rejected response", row->rejected, '>');
+}
+
+std::vector<std::string> PreferenceFeed::unwritten_fields() const {
+  return rl::unwritten_fields(rows().dataset(), [this](const DataRow& row) {
+    return rows_->builder().unwritten_fields(row);
+  });
 }
 
 }  // namespace rl

@@ -56,6 +56,10 @@ class PreferenceFeed {
   /// sequence's last token. Errors: as next().
   runtime::Result<std::string> first_row() const;
 
+  /// What the chat template leaves out of the messages, with the first row of each field that it
+  /// does not write. Looks at some of the rows.
+  std::vector<std::string> unwritten_fields() const;
+
   /// Of the rows that were encoded at the beginning. `shares_prompts`: a pass computes the prompt
   /// of a pair once.
   RowLengths row_lengths(bool shares_prompts) const;

@@ -6,6 +6,7 @@
 
 #include "rl/data/json_text.h"
 #include "rl/data/random.h"
+#include "rl/feed/data_warnings.h"
 #include "rl/feed/vocabulary_check.h"
 
 namespace rl {
@@ -259,6 +260,11 @@ Result<DemonstrationStep> PromptFeed::next_demonstrations() {
     }
   }
   return step;
+}
+
+std::vector<std::string> PromptFeed::unwritten_fields() const {
+  return rl::unwritten_fields(
+      dataset(), [this](const DataRow& row) { return builder_->unwritten_fields(row); });
 }
 
 }  // namespace rl

@@ -103,6 +103,10 @@ class PromptFeed {
   /// without one, or with a token that the model has no embedding for.
   runtime::Result<DemonstrationStep> next_demonstrations();
 
+  /// What the chat template leaves out of the prompts, with the first row of each field that it
+  /// does not write. Looks at some of the rows.
+  std::vector<std::string> unwritten_fields() const;
+
   const Dataset& dataset() const { return rows_->dataset(); }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   std::int64_t rows() const { return rows_->rows(); }

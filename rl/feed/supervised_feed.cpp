@@ -1,12 +1,12 @@
 #include "rl/feed/supervised_feed.h"
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "rl/batch/balance.h"
+#include "rl/feed/data_warnings.h"
 #include "rl/feed/shown_row.h"
 
 namespace rl {
@@ -14,10 +14,6 @@ namespace rl {
 using runtime::Result;
 
 namespace {
-
-// To look for fields that a template does not write: rendering takes its time, and a template that
-// leaves a field out leaves it out of all rows.
-constexpr std::int64_t kRowsRenderedMax = 1000;
 
 Result<ConversationOptions> conversation_options(const Config& config) {
   ConfigReader read(config);
@@ -107,15 +103,9 @@ RowLengths SupervisedFeed::row_lengths() const {
 }
 
 std::vector<std::string> SupervisedFeed::unwritten_fields() const {
-  std::map<std::string, std::string> unwritten;
-  for (std::int64_t i = 0; i < std::min(rows().rows(), kRowsRenderedMax); ++i) {
-    const Result<DataRow> row = rows().dataset().read(i);
-    if (!row.ok()) break;  // for others to say
-    unwritten.merge(rows_->builder().unwritten_fields(*row));
-  }
-  std::vector<std::string> texts;
-  for (auto& [field, text] : unwritten) texts.push_back(std::move(text));
-  return texts;
+  return rl::unwritten_fields(rows().dataset(), [this](const DataRow& row) {
+    return rows_->builder().unwritten_fields(row);
+  });
 }
 
 Result<std::string> SupervisedFeed::first_row() const {

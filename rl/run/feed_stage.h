@@ -35,6 +35,7 @@ class FeedStage : public DataStage {
       if (feed == nullptr) continue;
       add_data_warnings(feed->rows().dataset(),
                         DataWarningOptions::of_stage(setup_.config, feed->tokenizer()), all);
+      add_warnings(feed->unwritten_fields(), all);
     }
     return all;
   }

@@ -75,7 +75,9 @@ Result<std::unique_ptr<PromptFeed>> open_validation(const Config& config,
 // Those that `told` does not have yet.
 void log_warnings(const PromptFeed& feed, const DataWarningOptions& options,
                   std::set<std::string>& told) {
-  for (const std::string& warning : data_warnings(feed.dataset(), options)) {
+  std::vector<std::string> all = data_warnings(feed.dataset(), options);
+  add_warnings(feed.unwritten_fields(), all);
+  for (const std::string& warning : all) {
     if (told.insert(warning).second) LOG(warn, "{}", warning);
   }
 }

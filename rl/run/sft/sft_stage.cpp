@@ -52,17 +52,6 @@ Status SftStage::open_teacher() {
   return {};
 }
 
-std::vector<std::string> SftStage::warnings() const {
-  std::vector<std::string> all = FeedStage::warnings();
-  for (const SupervisedFeed* feed : {feed_.get(), validation_feed_.get()}) {
-    if (feed == nullptr) continue;
-    for (std::string& text : feed->unwritten_fields()) {
-      if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(std::move(text));
-    }
-  }
-  return all;
-}
-
 std::vector<std::filesystem::path> SftStage::frozen_models() const {
   return teacher_.empty() ? std::vector<std::filesystem::path>{}
                           : std::vector<std::filesystem::path>{teacher_};

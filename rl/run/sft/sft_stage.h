@@ -19,7 +19,6 @@ class SftStage : public FeedStage<SupervisedFeed, SftActor> {
   runtime::Status open(const StageSetup& setup) override;
   std::vector<std::filesystem::path> frozen_models() const override;
   runtime::Result<std::string> first_row() const override { return feed_->first_row(); }
-  std::vector<std::string> warnings() const override;
   RowLengths row_lengths() const override { return feed_->row_lengths(); }
   runtime::Status start(runtime::Runtime& runtime, const StageSetup& setup,
                         const WorkerSlots& slots) override;

@@ -223,5 +223,33 @@ TEST(PreferenceBuilder, CallsThatTheTemplateDoesNotWriteAreNoEmptyResponse) {
       << made.status().message();
 }
 
+TEST(PreferenceBuilder, NamesTheFieldsThatTheTemplateDoesNotWrite) {
+  const Tokenizer tokenizer = testing::toy_tokenizer();
+  const auto builder = PreferenceBuilder::create(tokenizer, {.chat_template = toy_chat_template()});
+  ASSERT_TRUE(builder.ok()) << builder.status().to_string();
+  const std::string call =
+      R"("tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {}}}])";
+  const auto fields = [&](const std::string& prompt, const std::string& chosen) {
+    const auto row =
+        read(R"({"prompt": [{"role": "user", "content": "ab"})" + prompt +
+             R"(], "chosen": [{"role": "assistant", )" + chosen +
+             R"(}], "rejected": [{"role": "assistant", "content": "e"}], "tools": [{}]})");
+    EXPECT_EQ(row->unread, "'tools'");
+    std::string names;
+    for (const auto& [field, text] : builder->unwritten_fields(*row)) {
+      names += field + " ";
+      EXPECT_TRUE(text.starts_with("f:7: message 2 has '" + field)) << text;
+      EXPECT_NE(text.find("set model.custom_chat_template"), std::string::npos) << text;
+    }
+    return names;
+  };
+  const std::string plain = R"("content": "c")";
+  EXPECT_EQ(fields("", plain), "");
+  EXPECT_EQ(fields("", plain + ", " + call), "tool_calls ");
+  EXPECT_EQ(fields("", plain + R"(, "reasoning_content": "d")"), "reasoning_content ");
+  EXPECT_EQ(fields(R"(, {"role": "assistant", "content": null, )" + call + "}", plain),
+            "tool_calls ");
+}
+
 }  // namespace
 }  // namespace rl

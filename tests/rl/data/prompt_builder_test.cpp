@@ -145,6 +145,29 @@ TEST(PromptBuilder, ACallWithoutContentIsNotWrittenAsNone) {
   EXPECT_EQ(text("[{% if m.content %}{{ m.content }}{% endif %}]"), "[None?][][5]");
 }
 
+TEST(PromptBuilder, NamesTheFieldsThatTheTemplateDoesNotWrite) {
+  const Tokenizer tokenizer = testing::toy_tokenizer();
+  DataRow row;
+  row.where = "f:1";
+  row.prompt = nlohmann::ordered_json::parse(
+      R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": null,
+           "tool_calls": [{"type": "function", "function": {"name": "f"}}]},
+          {"role": "user", "content": "b"}])");
+  const auto names = [&](const std::string& more) {
+    PromptOptions options;
+    options.chat_template = toy_chat_template() + more;
+    const auto builder = PromptBuilder::create(tokenizer, options);
+    EXPECT_TRUE(builder.ok()) << builder.status().to_string();
+    return builder->unwritten_fields(row);
+  };
+  const auto unwritten = names("");
+  ASSERT_EQ(unwritten.size(), 1u);
+  EXPECT_TRUE(unwritten.at("tool_calls").starts_with("f:1: message 2 has 'tool_calls', which"));
+  EXPECT_NE(unwritten.at("tool_calls").find("actor_rollout_ref.model.custom_chat_template"),
+            std::string::npos);
+  EXPECT_TRUE(names("{{ messages[-1].tool_calls }}").empty());
+}
+
 TEST(PromptBuilder, OptionsComeFromTheConfiguration) {
   const auto config = Config::load({std::nullopt,
                                     {"data.max_prompt_length=7", "data.truncation=left",

@@ -336,6 +336,18 @@ TEST(RowMapping, ToolsAreAListOfObjectsOrItsText) {
     EXPECT_TRUE(read(other).starts_with("t:1: 'tools' must be a list of objects")) << read(other);
 }
 
+TEST(RowMapping, ColumnsThatNoPromptGetsAreKnown) {
+  EXPECT_EQ(mapped(R"({"prompt": "b", "tools": [{"name": "f"}], "system": "S"})").unread,
+            "'tools', 'system'");
+  EXPECT_EQ(mapped(R"({"prompt": "b", "tools": [], "system": null})").unread, "");
+  RowMapping mapping;
+  mapping.prompt_template = "{system} {q}";
+  const auto row = map_row(
+      {.value = ordered_json::parse(R"({"q": "b", "system": "S"})"), .where = "t:1"}, mapping);
+  EXPECT_EQ(row->prompt, "S b");
+  EXPECT_EQ(row->unread, "");
+}
+
 TEST(RowMapping, AnswersThatAreNoTextsAreKnown) {
   for (const char* text : {R"("[5]")", "5", R"("true")"})
     EXPECT_FALSE(mapped((R"({"prompt": "b", "answer": )" + std::string(text) + "}").c_str())

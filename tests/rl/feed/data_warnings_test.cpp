@@ -40,5 +40,21 @@ TEST(DataWarnings, OfManyFilesSomeAreNamed) {
   EXPECT_TRUE(all.back().ends_with("; and so it is in 12 more files")) << all.back();
 }
 
+TEST(DataWarnings, ColumnsThatNoPromptGetsAreNamedOnceAFile) {
+  std::vector<DataRow> all = rows({"a.jsonl:3", "a.jsonl:4", "b.jsonl:1"}).rows();
+  for (DataRow& row : all) row.unread = "'tools'";
+  const auto warnings = data_warnings(Dataset(std::move(all)), {});
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_TRUE(warnings[0].starts_with("a.jsonl:3: it has 'tools', which the prompt does not get"))
+      << warnings[0];
+}
+
+TEST(DataWarnings, OfFieldsThatTheTemplateLeavesOutTheFirstRowIsNamed) {
+  const auto all = unwritten_fields(rows({"a.jsonl:3", "a.jsonl:4"}), [](const DataRow& row) {
+    return UnwrittenFields{{"tool_calls", row.where}};
+  });
+  EXPECT_EQ(all, std::vector<std::string>{"a.jsonl:3"});
+}
+
 }  // namespace
 }  // namespace rl
