@@ -17,7 +17,7 @@ namespace rl {
 struct Sequence {
   const Request* request = nullptr;  // null: finished
   Completion* completion = nullptr;  // says which request's it is
-  std::int64_t rank = 0;    // of the scheduling policy: smaller first
+  std::int64_t rank = 0;             // of the scheduling policy: smaller first
   std::uint64_t order = 0;  // of arrival, among equals: request by request, sample by sample
   std::vector<std::int32_t> tokens;  // prompt and what was generated
   std::vector<std::int32_t> blocks;  // the cache's, in order of position
