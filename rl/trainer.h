@@ -24,7 +24,7 @@ struct TrainerOptions;
 
 /// Reinforcement learning of a policy from the scores of its responses, by the algorithms that
 /// docs/guide/algorithms.md lists: over a policy and a reward group, a reference where the
-/// objective needs one, and with PPO a critic, which is a group of its own or a head on the policy.
+/// objective needs one, and with PPO a critic, which is its own group or a head on the policy.
 ///
 ///   rl::Trainer trainer(config);
 ///   trainer.on_step([](const rl::StepRecord& record) { ... });
@@ -56,7 +56,7 @@ class Trainer {
   /// end.
   runtime::Status fit();
 
-  /// As fit(), but for at most so many steps; fit() continues.
+  /// As fit(), but for at most N steps; fit() continues.
   runtime::Status fit(std::int64_t steps);
 
   /// One step; what fit() repeats. Metrics of it, timings included. kTaskFailed: it was the tenth

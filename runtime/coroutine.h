@@ -1,4 +1,4 @@
-// Coroutine methods: what a program includes beside runtime.h to write them. It brings Boost.Asio,
+// Coroutine methods: what a program includes besides runtime.h to write them. It brings Boost.Asio,
 // which runtime.h does without.
 //
 //   class Router {

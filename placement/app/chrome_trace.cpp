@@ -8,7 +8,7 @@ namespace runtime {
 
 namespace {
 
-// A call's arrow begins at a slice of its own on the caller's thread, short enough not to reach
+// A call's arrow begins at its own slice on the caller's thread, short enough not to reach
 // into the next one.
 constexpr double kSendMicroseconds = 0.2;
 
@@ -119,7 +119,7 @@ void ChromeTrace::add_call(const activity::TraceEvent& event, const Place& place
                    {"ts", place.begin_us + place.duration_us}});
 }
 
-// Several are on their way at once: as spans with ids rather than slices of a thread.
+// Several are in flight at once: as spans with ids rather than slices of a thread.
 void ChromeTrace::add_transfer(const activity::TraceEvent& event, const Place& place) {
   ++transfers_;
   const std::string id = hex(event.number);

@@ -12,7 +12,7 @@ struct AutoscalerCommandOptions {
                         // empty when nothing is left
 };
 
-/// `starling autoscaler run`: what the node beside the head starts; not for people. Returns the
+/// `starling autoscaler run`: what the node next to the head starts; not for people. Returns the
 /// exit code.
 int autoscaler_run_command(const AutoscalerCommandOptions& options);
 /// `starling autoscaler status`

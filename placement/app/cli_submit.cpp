@@ -25,7 +25,7 @@ void write_output(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     ssize_t put = ::write(fd, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return;  // whoever read our output is gone; the job's end still counts
+    if (put <= 0) return;  // the reader of our output is gone; the job's end still counts
     bytes.remove_prefix(static_cast<std::size_t>(put));
   }
 }

@@ -27,7 +27,7 @@ constexpr int kReconnectEvery = 15;  // looks, when all nodes answer
 volatile std::sig_atomic_t top_interrupted = 0;
 void interrupt_top(int) { top_interrupted = 1; }
 
-/// The terminal without echo and lines, on a screen of its own; as it was when this goes.
+/// The terminal without echo and lines, on its own screen; as it was when this goes.
 class Terminal {
  public:
   Terminal() {

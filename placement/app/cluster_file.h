@@ -1,4 +1,4 @@
-// What a journal's folder says about the cluster that it is of, in a file of its own (cluster.json,
+// What a journal's folder says about the cluster that it is of, in its own file (cluster.json,
 // 0600), so that `starling start --head --journal` goes on with it.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace runtime {
 struct ClusterFile {
   ClusterId cluster;
   std::string token;
-  NodeId node;             // the last one beside the head
+  NodeId node;             // the last one next to the head
   std::string next_token;  // a change to it was begun, and may have been recorded; empty: none
   bool operator==(const ClusterFile&) const = default;
 };

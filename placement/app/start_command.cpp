@@ -67,7 +67,7 @@ void add_limits(CLI::App& command, runtime::StartOptions& options) {
             "connections each user with a submitter's token may have to it");
 }
 
-/// What it is told of from outside, and what it tells.
+/// What it is notified of from outside, and what it tells.
 void add_watches(CLI::App& command, runtime::StartOptions& options) {
   command.add_option("--drain-deadline", options.drain_deadline,
                      "how long SIGTERM gives the node to move what it has to others, like 30s "

@@ -65,7 +65,7 @@ Status check_token(const std::string& token, const Endpoint& bind, const std::st
                        "prints"));
 }
 
-/// Addresses at which the node is reached beside its own, each HOST or HOST:PORT.
+/// Addresses at which the node is reached besides its own, each HOST or HOST:PORT.
 Result<std::vector<Endpoint>> parse_aliases(const std::vector<std::string>& texts) {
   std::vector<Endpoint> aliases;
   for (const std::string& text : texts) {
@@ -150,7 +150,7 @@ Status check_limits(const StartOptions& options) {
   return {};
 }
 
-/// What the node tells, and is told of.
+/// What the node tells, and is notified of.
 Status plan_watches(const StartOptions& options, StartPlan& plan) {
   auto access = metrics_access(options.metrics);
   if (!access.ok()) return access.status();

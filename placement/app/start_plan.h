@@ -14,7 +14,7 @@ namespace runtime {
 struct StartPlan {
   NodeOptions node;
   std::chrono::milliseconds drain_time{0};  // that SIGTERM gives; 0: none
-  ClusterAddress head;  // of another machine's node; empty address: the head is beside this one
+  ClusterAddress head;  // of another machine's node; empty address: the head is next to this one
   std::optional<ClusterFile> earlier;  // the cluster that is gone on with
 };
 

@@ -305,7 +305,7 @@ class Reader {
     if (config.min_nodes > config.max_nodes)
       return fail(root, "min_nodes, " + std::to_string(config.min_nodes) +
                             ", is more than max_nodes, " + std::to_string(config.max_nodes));
-    std::size_t least = 1, most = 0;  // the node beside the head
+    std::size_t least = 1, most = 0;  // the node next to the head
     for (const NodeType& type : config.types) {
       least += type.min_nodes;
       most += type.max_nodes;

@@ -1,5 +1,5 @@
 // NodeRecord: a node that the autoscaler has asked for. Recorded with the head before anything is
-// asked of a provider, so that whoever goes on after a crash knows of it.
+// asked of a provider, so that the process that continues after a crash knows of it.
 #pragma once
 
 #include <cstdint>

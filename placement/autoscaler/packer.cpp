@@ -13,7 +13,7 @@ namespace placement {
 
 namespace {
 
-// So many groups are looked at in one round; those behind them wait for the next.
+// This many groups are looked at in one round; those behind them wait for the next.
 constexpr std::size_t kGroupsMax = 1000;
 
 // What selectors want of a node's labels is a resource, of which a node that meets it has plenty,
@@ -348,7 +348,7 @@ class Packer {
     std::vector<Resources> placed;
     std::vector<Piece> rest;
     for (const Kind& kind : kinds) {
-      // The largest number that fits beside those before.
+      // The largest number that fits next to those before.
       std::size_t low = 0, high = kind.count;
       while (low < high) {
         const std::size_t middle = (low + high + 1) / 2;

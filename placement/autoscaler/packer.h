@@ -67,7 +67,7 @@ struct PackResult {
 
 /// Groups first, as the scheduler does it, and each as a whole or not at all: half of a gang is no
 /// use. What is put on nodes that are there needs no new one; for the rest the type that is filled
-/// best, without resources that nobody asks for. Cost: O(shapes x nodes x types), and for each
+/// best, without resources that no shape asks for. Cost: O(shapes x nodes x types), and for each
 /// group O(bundles^2 x nodes).
 PackResult pack(const runtime::Demand& demand, PackInput input);
 

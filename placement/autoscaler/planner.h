@@ -59,7 +59,7 @@ class NodePlanner {
   /// It is removed; the cluster stops.
   void forget(const std::string& id) { nodes_.erase(id); }
 
-  // For whoever asks what it does and why.
+  // For callers that ask what it does and why.
 
   struct Node : NodeRecord {
     Time since;          // of its phase

@@ -30,7 +30,7 @@ class NodeProvider {
   virtual ~NodeProvider() = default;
 
   /// Answered once the node is on its way; it may take its time to join. Asked for an id that it
-  /// has, it makes no second one: after a crash nobody knows whether it was asked. Errors:
+  /// has, it makes no second one: after a crash it is not known whether it was asked. Errors:
   /// kResourceExhausted: it has no such nodes now, and has made none. Others: whatever there is of
   /// the node is to be removed.
   virtual void add(const NodeRequest& request, Done done) = 0;

@@ -155,7 +155,7 @@ Assignment spread(Bundles bundles, Nodes nodes) {
   return chosen;
 }
 
-/// Kuhn's augmenting paths: every bundle to a node of its own.
+/// Kuhn's augmenting paths: every bundle to its own node.
 class Matching {
  public:
   Matching(Bundles bundles, Nodes nodes) : bundles_(bundles), idle_(nodes), owner_(nodes.size()) {}

@@ -242,7 +242,7 @@ void LoopHost::answer(const LoopCall& call, const Result<ordered_json>& drawn) {
     Run& run = *runs_[call.run];
     if (run.done || run.process == nullptr || run.process->number != call.process ||
         run.asked.erase(call.number) == 0)
-      return;  // nobody waits any more
+      return;  // no caller waits any more
     if (run.asked.empty()) run.since = Clock::now();
     ordered_json message = {{"answer", call.number}};
     drawn.ok() ? message["value"] = *drawn : message["error"] = drawn.status().message();

@@ -1,4 +1,4 @@
-// LoopHost: a user's agent loops, Python classes in processes of their own, many loops to a
+// LoopHost: a user's agent loops, Python classes in their own processes, many loops to a
 // process. Each asks for turns of the model and ends with a sample.
 #pragma once
 
@@ -65,12 +65,12 @@ struct LoopEvents {
   std::vector<LoopOutcome> outcomes;
 };
 
-/// A resource. A thread of its own talks with the processes, and answers what is asked about text;
+/// A resource. Its own thread talks with the processes, and answers what is asked about text;
 /// its owner, one thread, draws turns.
 ///
 /// A loop that neither ends nor asks within the time limit is cancelled; a process that does not
 /// even do that, or dies, is replaced. Its other loops begin anew: those of a process that died one
-/// to a process, so that the one which kills it is found. A loop is never begun anew for its own
+/// to a process, so that the one which kills it is found. A loop is never begun again for its own
 /// failure.
 class LoopHost {
  public:
@@ -96,7 +96,7 @@ class LoopHost {
   /// started any more.
   runtime::Result<LoopEvents> take(std::chrono::milliseconds wait_max);
 
-  /// agent_loop/...: timeouts, crashes, errors and loops begun anew since this was asked last.
+  /// agent_loop/...: timeouts, crashes, errors and loops begun again since this was asked last.
   std::map<std::string, double> take_metrics();
 
  private:

@@ -69,7 +69,7 @@ constexpr std::pair<std::string_view, AdvantageEstimator> kOtherNames[] = {
 runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view name) {
   std::vector<std::string> known;
   for (const EstimatorTraits& traits : kTraits) {
-    if (traits.estimator == kOwn) continue;  // which have names of their own
+    if (traits.estimator == kOwn) continue;  // which have their own names
     if (traits.name == name) return traits.estimator;
     known.emplace_back(traits.name);
   }

@@ -11,7 +11,7 @@ namespace rl {
 
 struct DistillationOptions {
   double temperature = 1.0;  // T: both distributions are softened by it, above 0
-  double weight = 0.5;       // w in [0, 1]: of the teacher's distribution beside the data's token
+  double weight = 0.5;       // w in [0, 1]: of the teacher's distribution next to the data's token
   std::int64_t top_k =
       0;  // compare the teacher's k most likely tokens and all others as one; 0: all tokens
 };

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kWeightEpsilon = 1e-8;  // added to sums of weights
 
-// The column from which on the longest of these responses has no other beside it, and its row; no
+// The column from which on the longest of these responses has no other next to it, and its row; no
 // row where two are as long.
 struct Tail {
   std::int64_t row = -1;

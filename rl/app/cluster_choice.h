@@ -8,7 +8,7 @@
 
 namespace rl {
 
-/// Of a command line's --address and --private. Where it is a cluster of its own, STARLING_ADDRESS
+/// Of a command line's --address and --private. Where it is its own cluster, STARLING_ADDRESS
 /// of this process says so to the Runtime. Errors: those of view_cluster().
 runtime::Result<runtime::ClusterView> choose_cluster(const std::string& address, bool is_private);
 

@@ -58,7 +58,7 @@ Status check_data(const PipelineFile& pipeline, const PipelineStage& stage,
   const auto files = config.find("data.train_files");
   if (files == config.end() || config.contains("data.custom_cls.path") ||
       fs::exists(stage.folder / kStageDoneFile))
-    return {};  // a class of the user's reads them, or nobody does any more
+    return {};  // a class of the user's reads them, or no code does any more
   for (const ordered_json& file : files->is_array() ? *files : ordered_json::array({*files})) {
     if (!file.is_string()) continue;
     const std::string& name = file.get_ref<const std::string&>();

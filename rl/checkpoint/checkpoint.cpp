@@ -282,7 +282,7 @@ std::optional<std::int64_t> latest_checkpoint_step(const fs::path& root) {
 std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
   auto candidates = list_checkpoints(root);
   if (const auto latest = latest_checkpoint_step(root)) {
-    // What is above the pointer was there when the run began anew, or is whole and was killed
+    // What is above the pointer was there when the run began again, or is whole and was killed
     // before it was pointed to: the last choice.
     std::stable_partition(candidates.begin(), candidates.end(),
                           [&](const auto& candidate) { return candidate.first <= *latest; });
@@ -310,7 +310,7 @@ Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
   std::int64_t kept = 0;
   for (const auto& [step, folder] : list_checkpoints(root)) {
     std::error_code ignored;
-    // Another run's, or nobody's: neither counted nor removed.
+    // Another run's, or of no run: neither counted nor removed.
     if ((latest && step > *latest) || folder.filename() != checkpoint_path(root, step).filename() ||
         !fs::is_regular_file(folder / kManifest, ignored))
       continue;

@@ -12,7 +12,7 @@
 namespace rl {
 namespace {
 
-/// By a thread that gives way; where none can be made, by whoever waits for it.
+/// By a thread that gives way; where none can be made, by the thread that waits for it.
 template <class Work>
 auto begin_aside(Work work) {
   return std::async(std::launch::async | std::launch::deferred,

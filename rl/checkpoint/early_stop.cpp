@@ -17,7 +17,7 @@ std::string number_text(double value) {
   return text;
 }
 
-// Whether something is to happen every so many steps, or after each epoch.
+// Whether something is to happen every N steps, or after each epoch.
 bool is_asked_for(const Config& config, const char* key) {
   const nlohmann::ordered_json* value = config.find(key);
   return value != nullptr &&
@@ -34,7 +34,7 @@ runtime::Status check_measured(const Config& config, const char* key, const std:
 
 std::string mode_of(const Goal& goal) { return goal.larger_is_better ? "max" : "min"; }
 
-// Where nobody says it, the metric's name does.
+// Where no key says it, the metric's name does.
 bool is_larger_better(ConfigReader& read, const char* key, const std::string& metric) {
   const std::optional<std::string> mode = read.find_string(key);
   return mode ? *mode == "max" : !metric.ends_with("loss") && !metric.ends_with("kl");

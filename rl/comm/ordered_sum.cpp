@@ -13,13 +13,13 @@ using runtime::Status;
 
 namespace {
 
-// The exchanges of an operation have numbers of their own, so that a rank that makes another call,
+// The exchanges of an operation have their own numbers, so that a rank that makes another call,
 // or as many with other sizes, is noticed.
 std::uint64_t exchange_number(std::uint64_t operation, std::size_t bucket, bool back) {
   return operation << 24 | static_cast<std::uint64_t>(bucket) << 1 | (back ? 1 : 0);
 }
 
-// Buckets on their way: so many are sent to be added up before the first is waited for, and as many
+// Buckets in flight: so many are sent to be added up before the first is waited for, and as many
 // come back.
 constexpr std::size_t kAhead = 2;
 constexpr std::size_t kWindow = 2 * kAhead;

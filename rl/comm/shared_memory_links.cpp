@@ -33,7 +33,7 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr std::size_t kRingBytes = 1 << 20;
-constexpr std::size_t kPieceBytes = 128 << 10;  // copied before the other side is told of it
+constexpr std::size_t kPieceBytes = 128 << 10;  // copied before the other side is notified of it
 constexpr std::size_t kLine = 64;
 constexpr int kSpins = 400;                                 // before a rank sleeps
 constexpr std::chrono::milliseconds kLookAround{20};        // whether the others are still there
@@ -297,7 +297,7 @@ class SharedMemoryLinks : public Links {
     return ended_ ? *ended_ : Status();
   }
 
-  // Whoever waits for this rank is told.
+  // Ranks that wait for this one are told.
   void leave() {
     own_.mailbox().closed.store(1);
     for (const Peer& peer : peers_)

@@ -68,7 +68,7 @@ class ThreadExchange : public Exchange {
       hub_->changed.wait(lock, [&] { return parcel->taken || ended() || gone(peer); });
       if (!parcel->taken) result = failure(peer);
     }
-    if (!result.ok()) {  // the group is broken: nobody may wait for this rank
+    if (!result.ok()) {  // the group is broken: no rank may wait for this rank
       if (!mine().ended) mine().ended = result;
       mine().gone = true;
       hub_->changed.notify_all();

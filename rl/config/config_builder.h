@@ -49,7 +49,7 @@ class ConfigBuilder {
 
   runtime::Status apply(const Override& change);
   runtime::Status remove(const Override& change);
-  /// Sets a value, taking dictionaries apart; `added` permits keys that nobody knows.
+  /// Sets a value, taking dictionaries apart; `added` permits unknown keys.
   runtime::Status set(const std::string& written_key, const nlohmann::ordered_json& value,
                       const std::string& origin, bool added);
   runtime::Status check_known(const std::string& written_key, const std::string& key, bool is_map,

@@ -8,7 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The files beside verl's trainers.
+// The files next to verl's trainers.
 constexpr const char* kOfVerl[] = {
     "ppo_trainer",           "ppo_megatron_trainer",       "dapo_trainer",
     "dapo_megatron_trainer", "transfer_queue_ppo_trainer", "sft_trainer",

@@ -1,4 +1,4 @@
-// Keys that have a meaning, but none beside the others that are set: what belongs to a part of the
+// Keys that have a meaning, but none with the others that are set: what belongs to a part of the
 // run that is switched off. Torch-free.
 #pragma once
 

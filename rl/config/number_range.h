@@ -9,7 +9,7 @@
 
 namespace rl {
 
-/// An interval; a bound that is not there is infinite. "-1|[1,)" takes a number beside it.
+/// An interval; a bound that is not there is infinite. "-1|[1,)" takes a number next to it.
 struct NumberRange {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();

@@ -26,7 +26,7 @@ struct Override {
 
 /// kInvalidArgument: not in the grammar; the message shows the text, the place and the cure.
 /// Three things are more generous than Hydra: steps[3,4] means {steps: [3,4]}; any character
-/// without a meaning of its own may stand unquoted ("~/data", "#", letters beyond ASCII), and
+/// without its own meaning may stand unquoted ("~/data", "#", letters beyond ASCII), and
 /// dictionary keys may be quoted. Sweeps ("k=a,b") and functions ("choice(a,b)") are refused by
 /// name.
 runtime::Result<Override> parse_override(std::string_view text);

@@ -34,7 +34,7 @@ ordered_json type_of(KeyKind kind, bool negative) {
       return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", false}}})}};
     case KeyKind::kIntOrEpoch:
       return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", kEachEpoch}}})}};
-    case KeyKind::kFloat:  // null stands beside it anyway
+    case KeyKind::kFloat:  // null stands next to it anyway
     case KeyKind::kFloatOrNull:
       return {{"anyOf", ordered_json::array({{{"type", "number"}}, number_as_text(negative)})}};
     case KeyKind::kBool: return {{"type", "boolean"}};

@@ -49,7 +49,7 @@ class YamlFlattener {
     if (depth > kYamlDepthMax) return error(node, "nested deeper than 64");
     std::set<std::string> seen;
     for (const auto& member :
-         node) {  // a merged mapping comes first, so that the keys beside it win
+         node) {  // a merged mapping comes first, so that the keys next to it win
       if (!member.first.IsScalar() || member.first.Scalar() != "<<") continue;
       const bool several = member.second.IsSequence();
       for (std::size_t i = 0; i < (several ? member.second.size() : 1); ++i) {

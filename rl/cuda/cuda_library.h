@@ -14,7 +14,7 @@ namespace rl {
 /// lives.
 class CudaLibrary {
  public:
-  /// Opens the library at `path`, or without one: `libstarling_cuda.so` in ../lib beside the
+  /// Opens the library at `path`, or without one: `libstarling_cuda.so` in ../lib next to the
   /// executable, then by the loader's search. Errors: kUnavailable: no such library, or it cannot
   /// be loaded (the loader's reason is in the message, and the cure); kUnimplemented: it has
   /// another STARLING_CUDA_ABI than this program.

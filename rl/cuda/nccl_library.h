@@ -79,10 +79,10 @@ class NcclLibrary {
   struct Names {
     std::string nccl = "libnccl.so.2";
     std::string cuda = "libcuda.so.1";
-    // LibTorch's libraries; NCCL's wheel is unpacked beside its own. Empty: there is none.
+    // LibTorch's libraries; NCCL's wheel is unpacked next to its own. Empty: there is none.
     std::filesystem::path torch_folder = {};
   };
-  /// NCCL is looked for as the loader does, then beside LibTorch. Errors: kUnavailable: a library
+  /// NCCL is looked for as the loader does, then next to LibTorch. Errors: kUnavailable: a library
   /// is not there, or lacks a function; names it, with the cure.
   static runtime::Result<std::unique_ptr<NcclLibrary>> load(const Names& names);
   /// Of the LibTorch that this process runs with.

@@ -74,7 +74,7 @@ ordered_json tool_calls_of(const ordered_json& value) {
   return out;
 }
 
-/// The role of who a ShareGPT message is from; null when nobody knows it.
+/// The role of who a ShareGPT message is from; null when it is unknown.
 const char* share_gpt_role(std::string_view from) {
   using Role = std::pair<std::string_view, const char*>;
   static constexpr Role kRoles[] = {

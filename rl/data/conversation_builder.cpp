@@ -207,7 +207,7 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pie
   return pieces;
 }
 
-// verl's way: each message as a conversation of its own, without the system prompt that a template
+// verl's way: each message as its own conversation, without the system prompt that a template
 // puts before every conversation.
 Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::single_pieces(
     const DataRow& row) const {

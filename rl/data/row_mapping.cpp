@@ -117,7 +117,7 @@ const ordered_json* descend(const ordered_json* at, const std::vector<std::strin
 }
 
 /// The system message of a conversation that has none: the row's column `system`, as LLaMA-Factory
-/// has it beside ShareGPT's messages, or data.system_prompt.
+/// has it next to ShareGPT's messages, or data.system_prompt.
 Status add_system_message(const RawRow& row, const RowMapping& mapping, ordered_json& messages) {
   constexpr const char* kColumn = "system";
   const ordered_json* column =

@@ -30,7 +30,7 @@ Result<ordered_json> read_json(const fs::path& path) {
   return parse_json_text(text.str(), path.string());
 }
 
-// A name in these files is a file right beside them, nothing else.
+// A name in these files is a file right next to them, nothing else.
 bool is_plain_name(const ordered_json& name) {
   return name.is_string() && !name.get<std::string>().empty() &&
          name.get<std::string>().find('/') == std::string::npos && name != "." && name != "..";
@@ -105,7 +105,7 @@ class JoinedSource final : public RowSource {
   std::size_t at_ = 0;
 };
 
-/// One Arrow stream and the two files beside it, in a folder that is renamed into place.
+/// One Arrow stream and the two files next to it, in a folder that is renamed into place.
 class FolderSink final : public RowSink {
  public:
   FolderSink(fs::path folder, fs::path temporary)

@@ -71,7 +71,7 @@ class EncodedRows {
   /// The next batch.
   runtime::Result<std::vector<Tokens>> next();
 
-  /// What `make` makes of all rows in order, of so many at a time.
+  /// What `make` makes of all rows in order, of N at a time.
   template <class Make>
   auto all(std::int64_t step_rows, Make&& make) const
       -> runtime::Result<std::vector<std::invoke_result_t<Make, std::vector<Tokens>>>>;

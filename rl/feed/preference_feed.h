@@ -49,7 +49,7 @@ class PreferenceFeed {
 
   runtime::Result<PreferenceStep> next();
 
-  /// All rows in order, in steps of so many, for validation.
+  /// All rows in order, in steps of N, for validation.
   runtime::Result<std::vector<PreferenceStep>> all(std::int64_t step_rows) const;
 
   /// The first row for people: prompt, responses and what is said of them; all of them end with the

@@ -22,8 +22,8 @@ struct RowOrderChoice {
   std::optional<AdaptiveOrderOptions> adaptive;
   PythonSampler python_sampler;
 
-  /// From `data.adarft.*` and `data.sampler.*`. kInvalidArgument: both, or one beside
-  /// data.train_weights; kUnimplemented: beside a way to draw that does not wait for the scores of
+  /// From `data.adarft.*` and `data.sampler.*`. kInvalidArgument: both, or one with
+  /// data.train_weights; kUnimplemented: with a way to draw that does not wait for the scores of
   /// the rows before.
   static runtime::Result<RowOrderChoice> from_config(const Config& config, const EarlyDraws& draws);
 };

@@ -45,7 +45,7 @@ class SupervisedFeed {
   /// kInvalidArgument: of the rows drawn no token is to be learned; those of ConversationBuilder.
   runtime::Result<SupervisedStep> next();
 
-  /// All rows in order, in steps of so many, for validation.
+  /// All rows in order, in steps of N, for validation.
   runtime::Result<std::vector<SupervisedStep>> all(std::int64_t step_rows) const;
 
   /// The first row for people: the sequence as the model reads it, and which tokens are learned.

@@ -18,7 +18,7 @@ using runtime::ErrorCode;
 using runtime::Result;
 using runtime::Status;
 
-// Runs `work` for every index on several threads, each with a client of its own. The first failure
+// Runs `work` for every index on several threads, each with its own client. The first failure
 // ends the others.
 template <class Work>
 Status for_each(std::size_t count, const HubOptions& options, Work&& work) {
@@ -43,7 +43,7 @@ Status for_each(std::size_t count, const HubOptions& options, Work&& work) {
   return first;
 }
 
-// Adds up what the threads fetch and tells it to whoever asked.
+// Adds up what the threads fetch and tells it to the caller.
 class Progress {
  public:
   Progress(const HubOptions& options, std::string name) : options_(options) {

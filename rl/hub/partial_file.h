@@ -17,7 +17,7 @@ namespace rl {
 class PartialFile {
  public:
   /// Opens or makes the file, and reads what is there for the hash. Longer than `bytes_max`: begins
-  /// anew.
+  /// again.
   static runtime::Result<PartialFile> open(const std::filesystem::path& path,
                                            std::uint64_t bytes_max);
   PartialFile(PartialFile&& other) noexcept;

@@ -12,7 +12,7 @@
 namespace rl {
 
 struct ConsoleOptions {
-  std::int64_t interval = 1;  // print every so many steps; the first and the last always
+  std::int64_t interval = 1;  // print every N steps; the first and the last always
   bool bar = false;           // draw a progress bar below the lines
   std::int64_t width = 100;   // of the bar's line, in columns
 

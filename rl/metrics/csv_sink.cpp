@@ -99,7 +99,7 @@ Status CsvSink::write(const StepRecord& record) {
   const std::size_t in_file = columns_.size();
   if (!add_columns(row)) {
     Result<LogFile> file =
-        LogFile::open(path_);  // anew, since a row with a new column replaces the file
+        LogFile::open(path_);  // again, since a row with a new column replaces the file
     return file.ok() ? file->write(line(row)) : file.status();
   }
   std::vector<Row> rows = read(std::numeric_limits<std::int64_t>::max());

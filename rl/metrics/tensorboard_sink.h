@@ -12,7 +12,7 @@
 namespace rl {
 
 /// Scalars in `events.out.tfevents.<time>.<host>.<process>`, a file for each start of a run:
-/// records of TensorFlow's TFRecord form, each an `Event`. A metric is a scalar of its own name.
+/// records of TensorFlow's TFRecord form, each an `Event`. A metric is its own scalar name.
 class TensorBoardSink : public MetricSink {
  public:
   /// Starts a file in `folder`, which is made if need be. What earlier files hold after `last_step`

@@ -10,7 +10,7 @@
 
 namespace rl {
 
-/// What the answers to one prompt were given, by name: "reward", and what scorers gave beside it
+/// What the answers to one prompt were given, by name: "reward", and what scorers gave besides it
 /// ("acc", "format"). Answers without a score are not among them.
 struct ValidatedPrompt {
   std::string data_source;

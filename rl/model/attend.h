@@ -17,7 +17,7 @@ using Attend =
     std::function<at::Tensor(std::int64_t layer, const forward::AttentionShape& shape,
                              const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
 
-/// What attention does in a layer of that model, for whoever implements Attend.
+/// What attention does in a layer of that model, for classes that implement Attend.
 forward::AttentionShape attention_shape(const ModelConfig& config, std::int64_t layer);
 
 }  // namespace rl

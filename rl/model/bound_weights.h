@@ -26,7 +26,7 @@ class DropoutPasses;
 class LoraAdapter;
 class PassTeam;
 
-/// What stands beside the model's own weights.
+/// What stands next to the model's own weights.
 struct BoundAdapter {
   const LoraAdapter& lora;
   GradientArena* gradients = nullptr;  // of its layout; null: frozen
@@ -39,7 +39,7 @@ using ops::Linear;
 using ops::Norm;
 using ops::Weight;
 
-/// An adapter beside a linear layer, if `a` is defined.
+/// An adapter next to a linear layer, if `a` is defined.
 struct Beside {
   Linear a, b;
   float scale = 0;

@@ -201,7 +201,7 @@ bool ignorable_usual(const ModelConfig& config, std::string_view tensor) {
   if (tensor == "rope_freqs.weight")
     return true;  // GGUF's form of the llama3 scaling, read with the metadata
   if (tensor.starts_with("v_head.summary."))
-    return true;  // value_head(), which PPO put beside the output layer: there for who asks for it
+    return true;  // value_head(), which PPO put next to the output layer: there for who asks for it
   return config.tie_word_embeddings && std::ranges::count(output_layer_names(), tensor) > 0;
 }
 

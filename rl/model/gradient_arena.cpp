@@ -12,7 +12,7 @@
 namespace rl {
 namespace {
 
-// Where more rows than one in so many were written, zeroing all is cheaper than finding them.
+// Where more rows than one in this many were written, zeroing all is cheaper than finding them.
 constexpr std::int64_t kSparseRows = 8;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The one definition of a transformer's pass, for every family and for whoever runs it: training,
+// The one definition of a transformer's pass, for every family and for all that run it: training,
 // scoring, generating. What differs between those is how queries find keys (Attend) and whether
 // gradients are wanted.
 #pragma once
@@ -49,7 +49,7 @@ class Graph {
   /// hidden_states() gave here. Else `made`.
   std::vector<at::Tensor> outputs(const at::Tensor& hidden, std::vector<at::Tensor> made) const;
 
-  /// They are told of the passes from now on.
+  /// They are notified of the passes from now on.
   void tell(std::vector<LayerListener*> listeners) { listeners_ = std::move(listeners); }
 
   /// The last norm (and projection) of rows of hidden_states(): what heads are put on.

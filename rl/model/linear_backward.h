@@ -22,7 +22,7 @@ inline at::Tensor rows_of(const at::Tensor& t, const Block& block) {
   return t.narrow(0, block.first, block.count);
 }
 
-/// Which of the blocks of so many rows each rank of a team has, see rows_of_ranks().
+/// Which of the blocks of N rows each rank of a team has, see rows_of_ranks().
 ColumnCut blocks_of_ranks(std::int64_t rows, int ranks);
 
 /// As they are, or dense.

@@ -72,7 +72,7 @@ ModelConfig with_task_of(JsonFields& fields, ModelConfig config) {
   return fields.status().ok() ? with_task(std::move(config), task, labels) : config;
 }
 
-// As transformers writes the labels of a classifier that nobody named.
+// As transformers writes the labels of a classifier without names.
 void write_task(const ModelConfig& config, json& out) {
   if (config.task == ModelTask::kCausalLm) {
     // A classifier's base, made a language model again.

@@ -106,7 +106,7 @@ void zero_gaps(std::span<const ParameterSpec> specs, std::span<float> arena) {
   }
 }
 
-// Stretches of at most so many elements: where each begins, and its size.
+// Stretches of at most N elements: where each begins, and its size.
 std::vector<std::pair<std::int64_t, std::int64_t>> in_pieces(const RangeSet& set) {
   std::vector<std::pair<std::int64_t, std::int64_t>> pieces;
   for (const ArenaRange& range : set.ranges())

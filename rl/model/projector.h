@@ -1,4 +1,4 @@
-// Projector: linear layers of a pass, with the adapters that stand beside them.
+// Projector: linear layers of a pass, with the adapters that stand next to them.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 constexpr std::int64_t kRopePositionsMax = std::int64_t{1} << 26;
 
-// What the model was trained with first: beside the object (Phi-3) before inside it.
+// What the model was trained with first: next to the object (Phi-3) before inside it.
 std::int64_t read_original_positions(JsonFields& fields, JsonFields& scaling,
                                      std::int64_t positions, const RopeDefaults& defaults) {
   constexpr const char* kKey = "original_max_position_embeddings";

@@ -5,7 +5,7 @@
 namespace rl {
 namespace {
 
-constexpr std::int64_t kLeastPart = 16;  // of all tokens, one in so many
+constexpr std::int64_t kLeastPart = 16;  // of all tokens, one in this many
 
 }  // namespace
 

@@ -61,7 +61,7 @@ class TensorCuts {
   std::map<std::pair<ParameterIndex, std::int64_t>, std::size_t> index_;  // into rows_
 };
 
-/// Whether so many ranks can share a pass. kInvalidArgument: the model has fewer key heads, or
+/// Whether N ranks can share a pass. kInvalidArgument: the model has fewer key heads, or
 /// experts where these are dealt, than there are ranks to deal them to.
 runtime::Status check_sharing_ranks(const ModelConfig& config, int ranks,
                                     PassCut cut = PassCut::kOutputs);

@@ -1,4 +1,4 @@
-// What ranks that keep parts of an arena exchange beside the arena itself.
+// What ranks that keep parts of an arena exchange besides the arena itself.
 #pragma once
 
 #include <span>

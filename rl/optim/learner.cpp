@@ -67,7 +67,7 @@ std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, boo
 
 namespace {
 
-// So many neighbouring ranks keep the weights once; see UnitWeightsOptions.
+// This many neighbouring ranks keep the weights once; see UnitWeightsOptions.
 int group_of(const LearnerOptions& options, int ranks) {
   const bool grouped = options.zero == ZeroLevel::kWeights && options.shard_ranks > 0;
   return grouped ? static_cast<int>(options.shard_ranks) : ranks;
@@ -145,7 +145,7 @@ Pulse Learner::pulse() const {
 
 Learner::~Learner() { model_->stop_telling(layer_pulse_); }
 
-// Beside an adapter, which is small, only the weights that it stands beside are kept by units.
+// Next to an adapter, which is small, only the weights that it stands next to are kept by units.
 std::unique_ptr<StepShards> Learner::make_shards() {
   const ZeroLevel level = options_.zero;
   const bool reads_part = team_ && options_.sharing.cuts_weights();

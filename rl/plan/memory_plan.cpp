@@ -71,7 +71,7 @@ std::int64_t trained_elements(const ModelConfig& config, const MemoryOptions& op
 struct Sharding {
   bool moments = false;
   bool gradients = false;
-  bool weights = false;  // those of the model, beside an adapter as well
+  bool weights = false;  // those of the model, next to an adapter as well
 };
 
 // Workers that share passes keep gradients once.
@@ -83,7 +83,7 @@ Sharding sharding_of(const MemoryOptions& options) {
           .weights = level == ZeroLevel::kWeights};
 }
 
-// What a worker keeps of so many bytes that are kept once.
+// What a worker keeps of N bytes that are kept once.
 std::int64_t share_of(std::int64_t bytes, const MemoryOptions& options) {
   return (bytes + options.workers - 1) / options.workers;
 }

@@ -120,7 +120,7 @@ std::string machine_name() {
 ProfileStarted start(std::int64_t spans_max) {
   Recorder& all = recorder();
   const std::lock_guard lock(all.mutex);
-  // Threads that are gone have nobody but this list.
+  // Ended threads are known to this list alone.
   std::erase_if(all.threads,
                 [](const std::shared_ptr<ThreadSpans>& thread) { return thread.use_count() == 1; });
   all.kernels_left = spans_max - spans_max / 4;

@@ -31,7 +31,7 @@ struct Distribution {
 };
 std::string distribution_chart(const std::vector<Distribution>& steps);
 
-/// "0.0012", "1.5e-07", "12300": what fits beside an axis.
+/// "0.0012", "1.5e-07", "12300": what fits next to an axis.
 std::string axis_number(double value);
 
 /// The colour of a series, the same for the same place in a list.

@@ -1,4 +1,4 @@
-// What a response answers, whoever scores it.
+// What a response answers, for any scorer.
 #pragma once
 
 #include <string>

@@ -112,7 +112,7 @@ Result<ScoredBatch> EarlyScorer::score(std::span<const ScoreRequest> requests) {
     });
   }
   lock.unlock();
-  join();  // those that nobody waits for, too: their counts belong here
+  join();  // those that no caller waits for, too: their counts belong here
   ScoredBatch batch;
   batch.counts = std::exchange(counts_, {});
   prepared_.clear();

@@ -22,7 +22,7 @@ struct EarlyScoring {
 };
 
 /// A scorer that waits for others, such as a server: threads hand it prepared requests, as many
-/// together as have come while others were on their way, and score() finds their scores or what is
+/// together as have come while others were in flight, and score() finds their scores or what is
 /// left to wait for. Scores are those of score() alone, if a request's score does not depend on
 /// which others it is asked with. `inner` must bear several calls of score() at once. A resource;
 /// one thread at a time calls its methods.
@@ -30,7 +30,7 @@ class EarlyScorer : public Scorer {
  public:
   EarlyScorer(std::unique_ptr<Scorer> inner, const EarlyScoring& options)
       : inner_(std::move(inner)), options_(options) {}
-  /// Waits for the calls that are on their way.
+  /// Waits for the calls that are in flight.
   ~EarlyScorer() override;
 
   bool prepares() const override { return true; }

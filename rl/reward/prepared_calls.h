@@ -17,7 +17,7 @@
 
 namespace rl {
 
-/// A pool whose calls may be prepared: a thread of its own works on them until run() asks for the
+/// A pool whose calls may be prepared: its own thread works on them until run() asks for the
 /// same calls and finds their answers, or what is left to wait for. What is answered, retried and
 /// counted is the same either way. A resource; one thread at a time calls its methods.
 class PreparedCalls {

@@ -200,7 +200,7 @@ ScoreCounts ProcessPool::take_counts() {
   return run_ ? std::exchange(run_->counts, {}) : ScoreCounts();
 }
 
-// What still runs is a try whose call has its answer from another: nobody needs it.
+// What still runs is a try whose call has its answer from another: no caller needs it.
 void ProcessPool::drop_overtaken(ScoreCounts& counts) {
   for (std::size_t i = children_.size(); i-- > 0;) {
     if (!children_[i]->call) continue;

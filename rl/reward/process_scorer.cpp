@@ -39,7 +39,7 @@ Status check_file(const fs::path& file, const char* key) {
                             fs::current_path(error).string() + ")");
 }
 
-/// Beside this program, or in bin beside its folder.
+/// Next to this program, or in bin next to its folder.
 Result<fs::path> find_host() {
   constexpr const char* kName = "starling-reward-host";
   if (const char* given = runtime::environment_variable("STARLING_REWARD_HOST");

@@ -48,7 +48,7 @@ void count(RewardReport& report, const ScoreCounts& counts) {
     report.counts[std::string("reward/") + name] += static_cast<double>(counts.*value);
 }
 
-// What the scorers say of sample `i` beside its score: kept by sample, and as a mean over them.
+// What the scorers say of sample `i` besides its score: kept by sample, and as a mean over them.
 void add_extra(RewardReport& report, const std::string& name, std::size_t i, double value) {
   std::vector<double>& values = report.extra[name];
   values.resize(report.scores.size(), std::numeric_limits<double>::quiet_NaN());

@@ -38,7 +38,7 @@ struct GenerationConfig {
   std::vector<std::string> unknown;      // keys that mean nothing here, among them
                                          // kNumReturnSequences where it is not 1
 
-  /// Of the folder of a model, or beside a model's file; everything unset when there is no such
+  /// Of the folder of a model, or next to a model's file; everything unset when there is no such
   /// file. (End-of-sequence ids are the ModelConfig's.) Errors name the file and the key:
   /// kInvalidArgument (damaged, of the wrong type).
   static runtime::Result<GenerationConfig> load(const std::filesystem::path& model);

@@ -60,7 +60,7 @@ PrefixCache::Match PrefixCache::match(std::int64_t stretch, std::span<const std:
   found.place = {
       .node = node, .blocks = static_cast<std::int64_t>(found.blocks.size()), .epoch = epoch_};
   touch(*node);
-  // Part of a block: of children in the order of their tokens, one beside the place of what is
+  // Part of a block: of children in the order of their tokens, one next to the place of what is
   // looked for agrees for longest.
   const std::span<const std::int32_t> rest = ids.subspan(at, std::min(size, ids.size() - at));
   if (rest.empty() || node->children.empty()) return found;

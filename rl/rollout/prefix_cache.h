@@ -65,7 +65,7 @@ class PrefixCache {
   /// Whether publish() adds what a sequence at that place computes.
   bool takes(const Place& place) const { return place.epoch == epoch_; }
 
-  /// Frees so many idle blocks, or all there are; none for a number below 1.
+  /// Frees N idle blocks, or all there are; none for a number below 1.
   void evict(std::int64_t blocks);
 
   /// Forgets everything: the weights are others. Sequences keep their blocks, and their places

@@ -95,7 +95,7 @@ std::vector<Candidate> restrict_candidates(std::span<const float> weights,
     return candidates;
   }
   // Sort only as far as the nucleus reaches: usually a few dozen of the vocabulary. The total is
-  // summed in the order of ids, since nth_element leaves an order of its own.
+  // summed in the order of ids, since nth_element leaves its own order.
   double total = 0;
   if (top_k > 0) std::sort(candidates.begin(), candidates.end(), likelier);
   for (const Candidate& candidate : candidates) total += double{candidate.weight};

@@ -72,7 +72,7 @@ void DataTraining::add_run_metrics(std::int64_t number, double rate, double seco
   metrics["training/epoch"] = static_cast<double>(stage_.epoch());
 }
 
-// Every so many steps, and after the last one.
+// Every N steps, and after the last one.
 bool DataTraining::validates_after(std::int64_t step, std::int64_t total_steps) const {
   const std::int64_t interval = setup_.options.validation.in_steps(stage_.batches_per_epoch());
   return stage_.validates() && (step == total_steps || (interval > 0 && step % interval == 0));

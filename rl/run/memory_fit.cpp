@@ -38,7 +38,7 @@ std::int64_t checkpoint_copies(std::span<const RoleMemory> roles) {
 }
 
 // Of each node that the run needs, largest first. Roles take turns, but for those that generate a
-// step ahead, which have nodes of their own where there are enough of them.
+// step ahead, which have their own nodes where there are enough of them.
 std::vector<std::int64_t> needs_of_nodes(std::span<const RoleMemory> roles,
                                          const SlotOptions& slots, std::size_t nodes_there) {
   const SlotMemory here = slot_memory(roles, slots);

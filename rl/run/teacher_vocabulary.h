@@ -1,4 +1,4 @@
-// Models that are given beside the trained one must mean the same by a token.
+// Models that are given next to the trained one must mean the same by a token.
 #pragma once
 
 #include <filesystem>

@@ -32,7 +32,7 @@ class TrainingRun {
  public:
   TrainingRun(TrainingRunOptions options, Stage& stage, RunJournal& journal, StepProfiler profiler);
 
-  /// Trains at most so many steps, up to the last one; validates and saves as the options say, and
+  /// Trains at most N steps, up to the last one; validates and saves as the options say, and
   /// both after the last step. What was trained before a step that fails is saved. A checkpoint
   /// that cannot be written does not stop the training: its failure is returned at the end.
   /// kTaskFailed: the weights are lost; an alarm went off that ends the training.

@@ -280,7 +280,7 @@ TemplateValue filter_batch(TemplateEvaluator& evaluator, const TemplateValue& va
   return make_list(evaluator, std::move(rows));
 }
 
-/// So many lists of nearly equal length, the longer ones first.
+/// This many lists of nearly equal length, the longer ones first.
 TemplateValue filter_slice(TemplateEvaluator& evaluator, const TemplateValue& value,
                            const Arguments& arguments) {
   arguments.check("slice", {"slices", "fill_with"});

@@ -53,7 +53,7 @@ bool is_all(std::string_view text, CharacterClass wanted);
 
 /// str.splitlines.
 std::vector<std::string> split_lines(std::string_view text, bool keep_ends);
-/// At most so many bytes do the lines take beside their text.
+/// At most N bytes do the lines take besides their text.
 std::size_t line_bytes(std::string_view text);
 
 std::string python_float(double value);                    // 1.0, 1e-06, inf

@@ -92,7 +92,7 @@ void set_llama_space(json& tokenizer, bool space, bool legacy) {
   tokenizer["decoder"] = {{"type", "Sequence"}, {"decoders", std::move(decoders)}};
 }
 
-// The tokens of a tokenizer.json with those of the files beside it.
+// The tokens of a tokenizer.json with those of the files next to it.
 class MergedTokens {
  public:
   MergedTokens(const Vocabulary& vocabulary, std::vector<AddedToken> tokens)

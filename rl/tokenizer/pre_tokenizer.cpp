@@ -332,7 +332,7 @@ class UnicodeScripts final : public PreTokenizer {
   }
 };
 
-// So many characters each.
+// This many characters each.
 class FixedLength final : public PreTokenizer {
  public:
   explicit FixedLength(std::size_t length) : length_(length) {}

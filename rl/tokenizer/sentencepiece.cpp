@@ -1,5 +1,5 @@
 // SentencePiece models to pipelines: as the sentencepiece library tokenizes, and with
-// tokenizer_config.json beside them as transformers reads such a folder.
+// tokenizer_config.json next to them as transformers reads such a folder.
 #include <algorithm>
 #include <limits>
 #include <utility>

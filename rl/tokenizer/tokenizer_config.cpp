@@ -1,4 +1,4 @@
-// The small files beside a tokenizer.json.
+// The small files next to a tokenizer.json.
 #include <algorithm>
 #include <optional>
 

@@ -30,7 +30,7 @@ runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_voca
     const std::filesystem::path& folder);
 
 /// A SentencePiece model (unigram or BPE) in memory; `name` is for error messages, `folder` (may be
-/// empty) holds the files beside it. Tokenizes as the sentencepiece library does. With a
+/// empty) holds the files next to it. Tokenizes as the sentencepiece library does. With a
 /// tokenizer_config.json in the folder control symbols are found in a text and begin and end added
 /// as transformers does; with "legacy": false only the beginning of a text gets a space. Errors
 /// name the field; kUnimplemented a class or a kind of model that would need more.
@@ -43,7 +43,7 @@ runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_sent
 runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_gguf(
     const GgufFile& file);
 
-/// Adds what lies beside a vocabulary: special tokens from `files`, the chat templates from
+/// Adds what lies next to a vocabulary: special tokens from `files`, the chat templates from
 /// chat_template.jinja and additional_chat_templates, tokenizer_config.json or chat_template.json.
 /// All of them may be missing. Errors name the file. An empty folder has none.
 runtime::Status add_tokenizer_config(const std::filesystem::path& folder,

@@ -90,7 +90,7 @@ Result<ShardMap> parse_index(std::span<const std::byte> bytes, const std::string
     if (!shard.is_string())
       return runtime::invalid_argument(name + ": weight_map." + tensor + " is not a file name");
     const auto& file = shard.get_ref<const std::string&>();
-    // Shards lie beside the index; a path would let a downloaded index read other files.
+    // Shards lie next to the index; a path would let a downloaded index read other files.
     if (file.empty() || file == "." || file == ".." || file.find('/') != std::string::npos ||
         file.find('\0') != std::string::npos) {
       return runtime::invalid_argument(name + ": weight_map." + tensor +

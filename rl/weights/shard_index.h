@@ -32,7 +32,7 @@ using ReadTensors = runtime::Result<FileTensors> (*)(std::span<const std::byte> 
 runtime::Result<std::unique_ptr<WeightSource>> open_single(const std::filesystem::path& file,
                                                            ReadTensors read);
 
-/// The files that a `*.index.json` names, which lie beside it, as one source. Errors name the file
+/// The files that a `*.index.json` names, which lie next to it, as one source. Errors name the file
 /// that is missing, or a tensor that the index puts into a file that has none of that name.
 runtime::Result<std::unique_ptr<WeightSource>> open_sharded(const std::filesystem::path& index,
                                                             ReadTensors read);

@@ -27,7 +27,7 @@ struct PreferenceObjective {
                                   // response's tokens instead of sums
   double simpo_gamma = 1.0;       // in units of reward
   double sft_weight = 0.0;     // of the chosen response's negative log-likelihood, a mean over its
-                               // tokens, beside the DPO family's loss
+                               // tokens, next to the DPO family's loss
   double wanted_weight = 1.0;  // kKto
   double unwanted_weight = 1.0;
   bool use_margin = false;  // kBradleyTerry: the chosen response is to lead by the data's margin

@@ -26,7 +26,7 @@ namespace rl {
 struct PreferenceWorkerOptions {
   std::filesystem::path model;
   std::filesystem::path reference;         // empty: the model that training begins with
-  FrozenSharding reference_sharding = {};  // where it is a model of its own
+  FrozenSharding reference_sharding = {};  // where it is its own model
   int threads = 1;
   std::string device = {};  // see find_device()
   PreferenceObjective objective;

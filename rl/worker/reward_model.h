@@ -47,7 +47,7 @@ class RewardModelText {
 };
 
 /// A model with a head: ...ForSequenceClassification, ...ForTokenClassification (a critic's form),
-/// or a head beside the output layer. Its number at the last token counts; of several labels the
+/// or a head next to the output layer. Its number at the last token counts; of several labels the
 /// last, without softmax or sigmoid, as in verl. A resource; one call at a time.
 class RewardModelScorer : public Scorer {
  public:
@@ -63,7 +63,7 @@ class RewardModelScorer : public Scorer {
   runtime::Status check_row(const ScoreRequest& row) const override;
   bool scores_together() const override { return model_ && model_->is_shared(); }
 
-  /// Of conversations that are tokens already; the same number whatever they stand beside.
+  /// Of conversations that are tokens already; the same number whatever they stand next to.
   /// Collective where weights are kept once.
   runtime::Result<std::vector<double>> score_ids(
       const std::vector<std::vector<std::int32_t>>& conversations) const;

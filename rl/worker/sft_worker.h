@@ -23,7 +23,7 @@
 
 namespace rl {
 
-/// A frozen model whose distributions the student learns beside the tokens of the data.
+/// A frozen model whose distributions the student learns besides the tokens of the data.
 struct TeacherOptions {
   std::filesystem::path model;
   DistillationOptions loss;
@@ -73,7 +73,7 @@ class SftWorker {
   runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch,
                                            std::span<const MicroBatch> planned = {});
 
-  /// What Learner::save writes, and the tokenizer beside the model or adapter.
+  /// What Learner::save writes, and the tokenizer next to the model or adapter.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
   /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the
   /// worker is at work.

@@ -52,7 +52,7 @@ Status write_refs(schema::Value::Builder out, const std::vector<ObjectStatePtr>&
   return {};
 }
 
-/// What decoding needs beside the message.
+/// What decoding needs besides the message.
 struct ReadContext {
   const std::shared_ptr<Process>& process;
   const std::shared_ptr<const void>& lease;

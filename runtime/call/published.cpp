@@ -16,7 +16,7 @@ namespace runtime::published_detail {
 namespace {
 
 constexpr std::size_t kTypeBytesMax = 4 << 10;  // what is longer is not said
-// For finding another copy of what was lost. Whoever reads has a deadline of his own.
+// For finding another copy of what was lost. Readers have their own deadlines.
 constexpr std::chrono::seconds kPublishPatience{60};
 
 std::string type_text(std::type_index type) {
@@ -116,7 +116,7 @@ class PublishedLineage final : public Lineage {
       else
         again->fail(found.status());
     };
-    process->loop().post([search] { search->ask(); });  // whoever asks for it holds a mutex
+    process->loop().post([search] { search->ask(); });  // callers hold a mutex
     return again;
   }
 

@@ -7,7 +7,7 @@
 namespace runtime {
 
 namespace {
-// Whoever reads has a deadline of his own; what is made meanwhile serves the next one.
+// Readers have their own deadlines; what is made meanwhile serves the next one.
 constexpr std::chrono::minutes kLineagePatience{10};
 }  // namespace
 

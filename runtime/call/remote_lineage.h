@@ -1,5 +1,5 @@
 // RemoteLineage: what another process of the cluster knows about how an object was made. A
-// reference carries it, so that whoever reads the object and finds it lost can have it made again,
+// reference carries it, so that a reader that finds the object lost can have it made again,
 // and can say what is lost.
 #pragma once
 

@@ -31,7 +31,7 @@ class StreamState {
   Result<ObjectStatePtr> next(Deadline deadline);
   /// Whether next() has nothing more to give.
   bool ended() const;
-  /// Nobody takes any more: what comes is dropped.
+  /// No caller takes any more: what comes is dropped.
   void abandon();
 
   /// On the event loop.

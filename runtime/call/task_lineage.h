@@ -28,7 +28,7 @@ class TaskLineage final : public Lineage,
                           public Forgettable,
                           public std::enable_shared_from_this<TaskLineage> {
  public:
-  /// Submits the task anew; its result has this lineage again.
+  /// Submits the task again; its result has this lineage again.
   using Submit = std::function<Result<ObjectStatePtr>(ObjectValue arguments,
                                                       std::shared_ptr<TaskLineage> lineage)>;
 

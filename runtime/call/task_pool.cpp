@@ -272,7 +272,7 @@ void TaskPool::on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectS
       task->last_death = failure.message();
       drop(queue, lease);
       if (!lease->client->is_closed())
-        section.give_back(lease->client->id());  // it cannot be reached: nobody needs it
+        section.give_back(lease->client->id());  // it cannot be reached: no caller needs it
     } else if (!lease->lost) {
       const double seconds = std::chrono::duration<double>(now - lease->last_event).count();
       queue.seconds_per_task += 0.2 * (seconds - queue.seconds_per_task);

@@ -169,7 +169,7 @@ class Watch::OfNodes final : public State {
       LOG(debug, "watching nodes: {}", answer.status().message());
       return poll_later(loop_);
     }
-    // A cluster that was started anew counts from the beginning.
+    // A cluster that was started again counts from the beginning.
     if (answer->version < version_) version_ = 0;
     Events events;
     for (NodeDeparture& departure : answer->departed) add_departure(events, departure);

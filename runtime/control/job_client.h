@@ -11,7 +11,7 @@ namespace runtime {
 
 struct JobRequest {
   std::vector<std::string> argv;
-  std::string working_dir;  // on the node; empty: a folder of its own
+  std::string working_dir;  // on the node; empty: its own folder
   Environment env;
   bool detached = false;         // it goes on without this connection, and nobody hears of it here
   std::vector<JobFile> files{};  // in the node's cache already (offer_files)

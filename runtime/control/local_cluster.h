@@ -15,7 +15,7 @@ namespace runtime {
 class LocalCluster {
  public:
   /// Blocks until the node is up. Points STARLING_SESSION_ROOT of this process at the cluster's
-  /// sessions. Errors: kNotFound (no `starling` program beside this one or in PATH), kUnavailable
+  /// sessions. Errors: kNotFound (no `starling` program next to this one or in PATH), kUnavailable
   /// with what it wrote.
   static Result<std::unique_ptr<LocalCluster>> start(const std::vector<std::string>& arguments,
                                                      std::chrono::milliseconds timeout);
@@ -35,7 +35,7 @@ class LocalCluster {
   std::filesystem::path root_;
 };
 
-/// The `starling` program: STARLING_PROGRAM, or beside this program, or in ../bin, or in PATH.
+/// The `starling` program: STARLING_PROGRAM, or next to this program, or in ../bin, or in PATH.
 /// Errors: kNotFound.
 Result<std::filesystem::path> find_starling_program();
 

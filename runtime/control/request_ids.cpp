@@ -22,7 +22,7 @@ struct CarriesId {
            std::holds_alternative<control::Unpublish>(body);
   }
 
-  // They name what they make or end, by an id of its own or an incarnation, so that a second time
+  // They name what they make or end, by its own id or an incarnation, so that a second time
   // changes nothing.
   bool operator()(const control::CreateActor&) const { return false; }
   bool operator()(const control::ParkActor&) const { return false; }
@@ -52,7 +52,7 @@ struct CarriesId {
   // Sent again every second for as long as it is so.
   bool operator()(const control::ConstructorAwaited&) const { return false; }
 
-  // Served by nodes and workers, over connections that end with whoever asked: never repeated. What
+  // Served by nodes and workers, over connections that end with the caller: never repeated. What
   // the head asks of nodes names incarnations, or all that there is to be.
   bool operator()(const control::RegisterDriver&) const { return false; }
   bool operator()(const control::QueueJob&) const { return false; }

@@ -15,7 +15,7 @@ TokenState state_of(const Tokens& tokens) {
   TokenState state{tokens.present, tokens.version};
   const Deadline now = steady_now();
   for (const AlsoToken& also : tokens.also) {
-    // What counts until the next change is known to the node beside the head alone.
+    // What counts until the next change is known to the node next to the head alone.
     if (also.until == Deadline::max()) continue;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(also.until - now);
     state.earlier.push_back({also.token, std::max(left, std::chrono::milliseconds(0))});

@@ -46,7 +46,7 @@ bool repeats(std::string_view token, std::size_t at) {
   return token.substr(0, at + 1 - kRepeatMin).find(last) != std::string_view::npos;
 }
 
-/// Whether the character is a letter beside another one, as in words.
+/// Whether the character is a letter next to another one, as in words.
 bool is_in_word(std::string_view token, std::size_t at) {
   const auto is_letter = [&](std::size_t i) {
     return i < token.size() && std::isalpha(static_cast<unsigned char>(token[i])) != 0;
@@ -54,7 +54,7 @@ bool is_in_word(std::string_view token, std::size_t at) {
   return is_letter(at) && (is_letter(at + 1) || (at > 0 && is_letter(at - 1)));
 }
 
-/// Whether the character is a digit beside another one, as in dates and numbers.
+/// Whether the character is a digit next to another one, as in dates and numbers.
 bool is_in_number(std::string_view token, std::size_t at) {
   const auto is_digit = [&](std::size_t i) {
     return i < token.size() && std::isdigit(static_cast<unsigned char>(token[i])) != 0;

@@ -21,8 +21,7 @@ int finish_standard_output(int exit_code) {
   errno = 0;
   const bool written =
       std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (written || exit_code != 0 || errno == EPIPE)
-    return exit_code;  // whoever read has seen enough
+  if (written || exit_code != 0 || errno == EPIPE) return exit_code;  // the reader has seen enough
   std::fprintf(stderr, "error: writing to standard output: %s\n",
                std::strerror(errno != 0 ? errno : EIO));
   return 1;

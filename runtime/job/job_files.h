@@ -1,6 +1,6 @@
 // JobFiles: what submitted jobs bring along: a node's cache of files by their content, and for each
 // job a copy of its folder, which is removed when it is needed no more. The disk's work is done by
-// a thread of its own.
+// its own thread.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ struct JobFilesOptions {
 /// A job's folder once it is there.
 struct JobFolder {
   std::filesystem::path work;     // where it runs
-  std::filesystem::path program;  // empty: none was shipped beside it
+  std::filesystem::path program;  // empty: none was shipped next to it
 };
 
 /// Lives on the event loop; callbacks run there.

@@ -23,7 +23,7 @@ struct JobRunnerOptions {
   std::string session_dir;
   Keyring token;              // of other users' jobs: STARLING_TOKEN is the submitters' of it
   std::string token_file;     // becomes STARLING_TOKEN_FILE, for jobs of the node's own user
-  LogKeeper* logs = nullptr;  // null: logs have bounds of their own only
+  LogKeeper* logs = nullptr;  // null: logs have their own bounds only
   std::size_t jobs_max = 256;
   std::size_t queued_bytes_max =
       4 << 20;  // output not yet taken by the submitter; then the job's pipe fills up
@@ -39,7 +39,7 @@ struct JobStart {
   Environment env;
   std::optional<JobUser> user;  // nothing: the node's
   std::shared_ptr<Channel>
-      submitter;  // null: nobody waits for its output, nor does it end with who submitted it
+      submitter;  // null: no process waits for its output, nor does it end with who submitted it
 };
 
 /// Lives on the event loop.

@@ -12,7 +12,7 @@ namespace runtime {
 /// Blocks; not from a handler.
 ///
 /// A working folder is shipped, to run in the copy; without one a node on this machine runs the
-/// command in the present folder, another one in an empty one. The program is shipped beside it if
+/// command in the present folder, another one in an empty one. The program is shipped next to it if
 /// the command names a file that is neither in the folder nor the system's. Errors: kNotFound,
 /// kInvalidArgument (see scan_job_folder), kResourceExhausted (names the largest files), those of
 /// the connection.

@@ -14,7 +14,7 @@ HeadAbsence::HeadAbsence(const Endpoint& head, const HeadLinkOptions& options,
     : head_(head), options_(options), trouble_(std::move(trouble)) {}
 
 std::chrono::milliseconds HeadAbsence::patience() const {
-  // The node beside the head starts it again as often as it dies.
+  // The node next to the head starts it again as often as it dies.
   return durable_ || head_.is_unix() ? options_.patience : options_.patience_brief;
 }
 

@@ -1,5 +1,5 @@
 // HeadAbsence: since when a node hears nothing of the head, how long that may last, and what its
-// user is told of it.
+// user is notified of it.
 #pragma once
 
 #include <chrono>
@@ -14,15 +14,15 @@
 namespace runtime {
 
 struct HeadLinkOptions {
-  /// Between two signs of life asked for over this connection, beside those that renew the lease
+  /// Between two signs of life asked for over this connection, besides those that renew the lease
   /// (LeaseKeeper): an idle connection that is broken shows when something is sent, and a node that
   /// was given up ends what it runs that much sooner.
   std::chrono::milliseconds heartbeat{250};
-  /// A head that has answered nothing for so long is connected to anew: the connection may be dead
+  /// A head that has answered nothing for so long is connected to again: the connection may be dead
   /// in one direction.
   std::chrono::milliseconds silence_max{30000};
   /// How long the head may be away before the node gives up: one whose journal outlives its machine
-  /// or that runs beside this node, and another, which can only come back as a process beside the
+  /// or that runs next to this node, and another, which can only come back as a process next to the
   /// same node.
   std::chrono::milliseconds patience{600'000};
   std::chrono::milliseconds patience_brief = kHeadAwayMax;

@@ -57,7 +57,7 @@ Status HeadChild::start() {
   auto token = token_in_memory(options_.token.present());
   if (!token.ok()) return token.status();
   token_ = *std::move(token);
-  // Not in the environment, which the kernel shows to whoever may see this user's processes.
+  // Not in the environment, which the kernel shows to all who may see this user's processes.
   spec.env = token_variables("/proc/" + std::to_string(::getpid()) + "/fd/" +
                              std::to_string(token_.get()));
   spec.working_dir = options_.session_dir.string();

@@ -35,7 +35,7 @@ struct HeadChildOptions {
   std::filesystem::path journal;  // empty: none
   bool durable = false;           // the journal outlives this node
   Keyring token;
-  LogKeeper* logs = nullptr;  // null: the log has a bound of its own only
+  LogKeeper* logs = nullptr;  // null: the log has its own bound only
   std::chrono::milliseconds restart_delay_first{20};
   std::chrono::milliseconds restart_delay_max = kHeadRestartMax;
 };

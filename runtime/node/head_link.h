@@ -32,7 +32,7 @@ class HeadLink {
     std::function<void(ControlRequest request, ControlAnswerer answer)> request;  // of the head's
     std::function<void(const ControlEvent& event)> event;
     /// The node is no part of the cluster any more. kCancelled: the head has declared it dead; what
-    /// it runs has been replaced, and it may join anew. kUnavailable: the head was away for too
+    /// it runs has been replaced, and it may join again. kUnavailable: the head was away for too
     /// long. Once.
     std::function<void(Status why)> lost;
     /// What keeps the head's process from being started, if this node is to start it; success:

@@ -28,8 +28,8 @@ struct HttpAnswer {
   std::string header(const std::string& name) const;
 };
 
-/// Asks, over a connection of its own; `done` runs once on the loop, at the deadline at the latest,
-/// however slowly the answer drips. On the loop. Errors: kUnavailable (nobody listens, closed
+/// Asks, over its own connection; `done` runs once on the loop, at the deadline at the latest,
+/// however slowly the answer drips. On the loop. Errors: kUnavailable (no process listens, closed
 /// early), kDeadlineExceeded, kInvalidArgument (no HTTP, or more than `bytes_max` of a body, or 8
 /// KiB of headers).
 void http_request(EventLoop& loop, HttpRequest request, std::size_t bytes_max, Deadline deadline,

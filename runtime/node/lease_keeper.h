@@ -1,4 +1,4 @@
-// LeaseKeeper: renews a node's lease from a thread and over a connection of its own, so that a node
+// LeaseKeeper: renews a node's lease from a thread and over its own connection, so that a node
 // that is busy is not taken for dead.
 #pragma once
 

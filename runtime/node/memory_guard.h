@@ -1,5 +1,5 @@
 // MemoryGuard: stops the worker that grew most when the node runs short of memory, before the
-// kernel stops whichever process it likes. Memory that nobody uses goes first.
+// kernel stops whichever process it likes. Memory that no process uses goes first.
 #pragma once
 
 #include <sys/types.h>
@@ -57,7 +57,7 @@ class MemoryGuard {
     std::function<std::vector<GuardedWorker>()> workers;
     std::function<std::uint64_t(pid_t)> own_memory;
     std::function<void(const WorkerId&, const std::string& reason)> stop;
-    /// Gives back what nobody uses, and says how much that will be. Null: there is never any.
+    /// Gives back what no process uses, and says how much that will be. Null: there is never any.
     std::function<std::uint64_t()> give_back;
   };
 

@@ -48,7 +48,7 @@ class Node {
   ~Node();
 
   const std::string& address() const { return ports_->address(); }  // HOST:PORT
-  /// Of its object store; on the loop, or while nobody drives it.
+  /// Of its object store; on the loop, or while no thread drives it.
   ObjectStoreStats object_stats() const { return objects_->store().stats(); }
 
   /// Blocks until the node has stopped; says why: kCancelled when it was asked to, kUnavailable

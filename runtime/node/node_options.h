@@ -41,12 +41,12 @@ struct NodeOptions {
   std::uint64_t object_store_bytes = 0;  // 0: ObjectStore's default
   SpillOptions spill;                    // an empty folder: none
   MemoryGuardOptions memory;
-  Endpoint head;                  // HOST:PORT of the node beside the head; not of that node itself
-  bool is_head = false;           // that node: the head is a process beside it
+  Endpoint head;                  // HOST:PORT of the node next to the head; not of that node itself
+  bool is_head = false;           // that node: the head is a process next to it
   std::string program;            // starling, for the head's process
   std::filesystem::path journal;  // of the head; empty: what it knows ends with its process
   bool durable = false;  // the journal outlives this node, and another one may go on with it
-  std::vector<std::string> autoscaler;  // arguments of `starling` for the process beside the head
+  std::vector<std::string> autoscaler;  // arguments of `starling` for the process next to the head
                                         // that adds and removes nodes; empty: none
   std::chrono::milliseconds autoscaler_stop{
       0};           // how long that may take to remove them when the cluster stops
@@ -70,7 +70,7 @@ struct NodeOptions {
 struct NodeSetting {
   Credentials credentials;
   std::string address;            // HOST:PORT
-  LogKeeper* logs = nullptr;      // null: logs have bounds of their own only
+  LogKeeper* logs = nullptr;      // null: logs have their own bounds only
   std::vector<std::string> gpus;  // what CUDA_VISIBLE_DEVICES has for each GPU of the node
 };
 

@@ -51,7 +51,7 @@ control::Refusals Reservations::apply(const control::Reserve& reserve, const std
 }
 
 void Reservations::prepare(const control::Holding& holding, control::Refusals& refusals) {
-  release(holding.group);  // asked anew, it holds what it is asked to hold now
+  release(holding.group);  // asked again, it holds what it is asked to hold now
   Amounts amounts = amounts_of(holding.resources);
   if (const std::string lacks = missing(amounts); !lacks.empty()) {
     refusals.refused.push_back({holding.group, "it lacks " + lacks + " beside what it holds for " +

@@ -34,7 +34,7 @@ struct WorkerPoolOptions {
   NodeId node;
   std::string node_address;  // HOST:PORT
   std::string session_dir;
-  LogKeeper* logs = nullptr;  // null: logs have bounds of their own only
+  LogKeeper* logs = nullptr;  // null: logs have their own bounds only
   std::size_t workers_max = 4096;
   std::uint32_t warm_workers_max = 16;        // per job
   std::chrono::milliseconds end_grace{1000};  // between SIGTERM and SIGKILL when a job ends
@@ -64,7 +64,7 @@ struct WorkerPoolStats {
   std::array<std::uint64_t, activity::kBuckets> connected{};  // by how long that took
   std::uint64_t ended = 0;    // as they were told, or by exit code 0
   std::uint64_t failed = 0;   // with another exit code
-  std::uint64_t crashed = 0;  // by a signal that nobody of the node's sent
+  std::uint64_t crashed = 0;  // by a signal that the node did not send
 };
 
 /// Lives on the event loop.

@@ -144,7 +144,7 @@ TraceOfProcess read_trace(const Layout& layout, std::uint64_t& after) {
   for (std::size_t m = 0; m < methods; ++m)
     trace.names.push_back(read_name(layout.method_names[m]));
   const std::uint64_t last = layout.events.load(std::memory_order_acquire);
-  if (last < after || last > kCountMax) {  // it began anew, or lies
+  if (last < after || last > kCountMax) {  // it began again, or lies
     after = last > kCountMax ? after : last;
     return trace;
   }

@@ -1,4 +1,4 @@
-// What a node has to say to whoever scrapes it, before it has a format.
+// What a node has to say to programs that scrape it, before it has a format.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ struct MetricsReport {
   NodeLoad load;
   ClassLoad worker_starts;  // how long they took, as calls of a class
   ClassLoad fetches;        // of objects from other nodes
-  Numbers head;             // of the head beside this node; empty: it is elsewhere, or away
+  Numbers head;             // of the head next to this node; empty: it is elsewhere, or away
   bool is_head = false;
 };
 

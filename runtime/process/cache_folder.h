@@ -12,7 +12,7 @@ namespace runtime {
 /// home), kInvalidArgument (it is another user's, or others can write to it).
 Result<std::filesystem::path> cache_folder();
 
-/// The mark in a folder of the cache: what it has beside the mark is a node's, and may be removed.
+/// The mark in a folder of the cache: what it has besides the mark is a node's, and may be removed.
 inline constexpr const char* kCacheMark = ".starling-cache";
 
 /// Makes a folder of the cache with its mark, and the folders above it. One that is there has to

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kNodeLog = "node.log";
 constexpr std::uint64_t kDiskParts = 4;  // logs may take one of them
-constexpr std::uint64_t kFileParts = 4;  // of the logs' budget: a log begins anew at one of them
+constexpr std::uint64_t kFileParts = 4;  // of the logs' budget: a log begins again at one of them
 constexpr std::uint64_t kCreditBytes = 1 << 20;
 constexpr auto kCreditLasts = std::chrono::seconds(1);
 constexpr auto kRefusedFor = std::chrono::milliseconds(200);

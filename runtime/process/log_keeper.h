@@ -44,7 +44,7 @@ class LogKeeper {
   /// Whether a log may be written to with so many bytes. Makes room first; may call cut() of any
   /// log.
   bool admit(std::uint64_t bytes);
-  /// A log that has as much begins anew.
+  /// A log that has as much begins again.
   std::uint64_t file_bytes_max() const;
   void add(LogFile& log) { open_.insert(&log); }
   void remove(LogFile& log) { open_.erase(&log); }

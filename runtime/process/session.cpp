@@ -60,7 +60,7 @@ std::vector<fs::path> id_folders(const fs::path& folder) {
 
 /// Whether the folder was made as a root by this user's Starling. Until the nodes in it have put
 /// back a mark that was removed, they prove it. One that was opened to others since stays a root,
-/// which whoever uses it refuses.
+/// which its users refuse.
 bool is_own_root(const fs::path& folder) {
   struct stat info {};
   const bool is_own =
@@ -174,7 +174,7 @@ std::string last_session(const fs::path& root) {
 
 namespace {
 
-/// A pipe that nobody writes to would keep every command waiting; a token that others can read is
+/// A pipe without a writer would keep every command waiting; a token that others can read is
 /// no secret.
 Status check_token_file(const std::string& file) {
   struct stat found {};

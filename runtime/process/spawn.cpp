@@ -134,7 +134,7 @@ void continue_under_supervisor(SpawnPlan& plan) {
 /// vfork(): the child has the parent's memory, and this thread waits, until it executes a program.
 /// Not for a child that becomes another user, since the kernel would take that for a change of
 /// this process, whose memory it protects from then on; nor under a supervisor, which stays a copy.
-/// A frame of its own, and one for run_child(): the child may write to nothing that is live here.
+/// Its own frame, and one for run_child(): the child may write to nothing that is live here.
 [[gnu::noinline]] pid_t start_child(SpawnPlan& plan) {
   const bool copies_memory = plan.spec.user.has_value() || plan.orders >= 0;
   const pid_t pid = copies_memory ? ::fork() : ::vfork();
@@ -230,7 +230,7 @@ Result<SpawnedProcess> spawn_process(const SpawnSpec& spec) {
   }
   if (pid < 0) return start_failure(error, spec);
   const bool leads_group = spec.setup.group != ProcessGroup::kInherited;
-  // Both sides do it, so that it is done whoever runs first.
+  // Both sides do it, so that it is done whichever runs first.
   if (spec.setup.group == ProcessGroup::kOwn) ::setpgid(pid, pid);
   reports->write.reset();
   const ChildReports told = read_reports(reports->read.get());

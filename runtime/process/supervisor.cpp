@@ -133,7 +133,7 @@ class Supervisor {
     }
   }
 
-  // Whoever is killed leaves its children to this process.
+  // A killed process leaves its children to this process.
   void kill_all() {
     reap();
     if (has_ended_ && !has_others()) return;
@@ -192,7 +192,7 @@ class Supervisor {
 }  // namespace
 
 void adopt_orphans() {
-  ::signal(SIGCHLD, SIG_DFL);  // children that nobody waits for would be gone with SIG_IGN
+  ::signal(SIGCHLD, SIG_DFL);  // children that no thread waits for would be gone with SIG_IGN
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 

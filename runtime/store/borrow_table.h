@@ -28,7 +28,7 @@ class BorrowTable {
   bool add(Client client, const ObjectLocation& location, bool counted = true);
   /// True for the last. False also for one that the client does not borrow.
   bool remove(Client client, const ObjectLocation& location);
-  /// Ends all that a client borrows; returns what nobody borrows any more.
+  /// Ends all that a client borrows; returns what no process borrows any more.
   std::vector<ObjectLocation> drop(Client client);
   bool has(const ObjectLocation& location) const { return borrowed_.contains(Key(location)); }
   /// Those of other nodes' objects whose node is at `endpoint`.

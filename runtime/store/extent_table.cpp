@@ -45,7 +45,7 @@ std::uint64_t& ExtentTable::bytes_of(const Entry& entry) {
 void ExtentTable::orphan(Entries::iterator entry) {
   bytes_of(entry->second) -= entry->second.range.size;
   entry->second.holder = 0;
-  entry->second.surrendered = true;  // nobody is left who would write it without asking
+  entry->second.surrendered = true;  // no process is left that would write it without asking
   bytes_of(entry->second) += entry->second.range.size;
   release_if_free(entry);
 }

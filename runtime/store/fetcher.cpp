@@ -46,7 +46,7 @@ struct Fetcher::Replica {
 };
 
 /// One copy on its way. Chunks keep it alive, and it keeps the extent leased, so that a late chunk
-/// never lands in memory that is used anew.
+/// never lands in memory that is used again.
 struct Fetcher::Pull {
   Pull(std::shared_ptr<StoreMemory> store_memory, std::uint64_t leased)
       : memory(std::move(store_memory)), extent(leased) {}

@@ -14,7 +14,7 @@ namespace {
 
 // Objects up to a quarter of a slab are cut from one, so that at most a quarter is lost at its end.
 constexpr std::uint64_t kSlabShare = 4;
-// Pages of a range of its own are touched in one go from here on: one system call instead of a
+// Pages of its own range are touched in one go from here on: one system call instead of a
 // fault per page.
 constexpr std::uint64_t kPopulateBytes = 1 << 20;
 // The store bounds what it does; this only ends waiting for a node that is stopped.

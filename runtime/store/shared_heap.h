@@ -40,7 +40,7 @@ class SharedHeap : public ObjectHome, public std::enable_shared_from_this<Shared
   void take_over(const ObjectLocation& location, Deadline deadline,
                  UniqueFunction<void(Result<ObjectLocation>)> done);
   void keep_all();
-  /// The store is short of memory: names extents of at least so many bytes that this process does
+  /// The store is short of memory: names extents of at least N bytes that this process does
   /// not use now, if it has them. From then on it pins them like anyone else before it reads.
   std::vector<std::uint64_t> surrender(std::uint64_t bytes);
 

@@ -83,7 +83,7 @@ std::uint64_t Spiller::wanted_bytes() const {
     wanted = used - share(options_.low_water, table.capacity_bytes());
   const std::uint64_t free = table.capacity_bytes() - used;
   if (const std::uint64_t waited_for = memory_->line->wanted_bytes(); waited_for > 0) {
-    // Free memory that is in pieces helps nobody who needs it in one.
+    // Free memory in pieces does not help where it is needed in one.
     wanted = std::max(wanted, waited_for > free ? waited_for - free : std::min(waited_for, used));
   }
   return wanted - std::min(wanted, writing_bytes_);
@@ -170,7 +170,7 @@ void Spiller::retry_later() {
 }
 
 void Spiller::spill(const Extent& extent) {
-  // The pin keeps the range from being used anew while it is read.
+  // The pin keeps the range from being used again while it is read.
   CHECK(memory_->table.pin(extent.id, kStoreItself));
   writing_bytes_ += extent.range.size;
   on_disk_thread(

@@ -3,7 +3,7 @@
 //
 // An extent may move only once its holder has surrendered it: until then the holder writes and
 // reads it without asking. So over the high-water mark the spiller asks the holders, writes what
-// they name (those used longest ago first) on a thread of its own, and frees the memory if nobody
+// they name (those used longest ago first) on its own thread, and frees the memory if nobody
 // has pinned it meanwhile. A failed write changes nothing: the bytes are where they were. When
 // memory and disk are both full, an extent that is asked for changes places with one that is not:
 // its bytes are parked in this process's own memory while the other one takes its place on disk.
@@ -25,7 +25,7 @@ namespace runtime::object_detail {
 class Spiller : public std::enable_shared_from_this<Spiller> {
  public:
   using Restored = UniqueFunction<void(Status)>;
-  /// Asks the holders to surrender about so many bytes; `done` runs once they have answered, with
+  /// Asks the holders to surrender about N bytes; `done` runs once they have answered, with
   /// whether they surrendered any.
   using AskHolders = std::function<void(std::uint64_t bytes, UniqueFunction<void(bool)> done)>;
 

@@ -8,7 +8,7 @@ namespace runtime::object_detail {
 
 namespace {
 
-// Giving pages back takes about a millisecond for so many bytes; other connections get their turn
+// Giving pages back takes about a millisecond for this many bytes; other connections get their turn
 // in between.
 constexpr std::uint64_t kTrimStepBytes = 8 << 20;
 constexpr std::chrono::milliseconds kTrimPause{2};

@@ -18,7 +18,7 @@
 
 namespace runtime::object_detail {
 
-/// The store's own leases (copies of other nodes' objects) and pins (bytes on their way out).
+/// The store's own leases (copies of other nodes' objects) and pins (outgoing bytes).
 inline constexpr ExtentTable::Client kStoreItself = 1;
 
 /// The segment and its bookkeeping.
@@ -49,9 +49,8 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
   // Set by the store, and cleared when it stops.
   std::function<bool()>
       evict_copy;  // drops a copy of another node's object; false when there is none to drop
-  std::function<void()> balance;  // memory was taken or is wanted
-  std::function<std::string(std::uint64_t)>
-      full;  // what a failure to find room for so many bytes says
+  std::function<void()> balance;                   // memory was taken or is wanted
+  std::function<std::string(std::uint64_t)> full;  // what a failure to find room for N bytes says
   std::function<void(std::uint64_t)> on_ended_on_disk;  // a vacated extent ended
   std::function<void(std::uint64_t)> on_ended_shared;   // one that other nodes have copied from
 
@@ -93,12 +92,12 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
   /// The whole copy is kept in the store's own name from now on (ExtentTable::keep), and no copy of
   /// this any more. Nothing when there is none.
   std::optional<ObjectLocation> hand_over(const ObjectId& object);
-  /// The objects have ended: copies that nobody reads go now, others when room is needed.
+  /// The objects have ended: copies that no process reads go now, others when room is needed.
   void ended(const std::vector<ObjectId>& objects);
   /// The connection is gone over which the node at `endpoint` would have said that its objects end:
-  /// copies of them that nobody uses for a while go.
+  /// copies of them that no process uses for a while go.
   void connection_lost(const std::string& endpoint);
-  /// Drops the copy that was used longest ago. False when there is none that nobody pins.
+  /// Drops the copy that was used longest ago. False when there is none without a pin.
   bool drop_oldest();
   std::uint64_t replica_bytes() const { return replica_bytes_; }
   std::uint64_t fetched_bytes() const { return fetched_bytes_; }

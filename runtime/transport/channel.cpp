@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kFlushBytes = 64 << 10;
 // After so many system calls a flushing thread leaves the rest to the loop: it has work of its own.
 constexpr int kFlushRoundsMax = 32;
-// After so many receives other connections get their turn.
+// After this many receives other connections get their turn.
 constexpr int kReceiveRoundsMax = 16;
 // Of what a peer left behind: more records than a socket's buffer holds.
 constexpr int kLastReceivesMax = 1 << 18;

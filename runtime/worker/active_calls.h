@@ -1,4 +1,4 @@
-// ActiveCalls: the calls running in this process that can be told of their cancellation.
+// ActiveCalls: the calls running in this process that can be notified of their cancellation.
 #pragma once
 
 #include <cstdint>

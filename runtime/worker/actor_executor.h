@@ -27,7 +27,7 @@ namespace runtime {
 struct ActorExecutorOptions {
   /// Threads that may wait inside of methods at once; beyond it, actors wait for a thread.
   std::size_t threads_max = 1024;
-  /// Idle threads kept beside the wanted ones, so that methods that wait now and then do not start
+  /// Idle threads kept besides the wanted ones, so that methods that wait now and then do not start
   /// one each time.
   std::size_t spare_threads = 8;
   /// Calls of one actor before another's turn comes.

@@ -305,7 +305,7 @@ void ActorHost::stop(std::function<void()> done) {
       } else if (done) {
         stopped_ = std::move(done);
       }
-      idle = turns_ == 0;  // else whoever has a turn sees
+      idle = turns_ == 0;  // else the thread that has a turn sees
       if (idle) ++turns_;
     }
   }
@@ -343,7 +343,7 @@ void ActorHost::drain(std::function<void()> done) {
     if (!stopping_ && !draining_) {
       draining_ = true;
       stopped_ = std::exchange(done, nullptr);
-      idle = turns_ == 0;  // else whoever has a turn comes to the end of the line
+      idle = turns_ == 0;  // else the thread that has a turn comes to the end of the line
       if (idle) ++turns_;
     }
   }
@@ -634,7 +634,7 @@ ObjectValue ActorHost::store_result(Status& status, InvokeOutput& output, const 
 void ActorHost::send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value,
                            Flush flush) {
   // What the result refers to must be settled before the caller hears of it; that may take other
-  // calls, so nobody waits here.
+  // calls, so no thread waits here.
   if (ObjectStatePtr blocker = first_unsettled(value.refs)) {
     auto later = [self = shared_from_this(), job = std::move(job),
                   value = std::move(value)]() mutable {

@@ -32,7 +32,7 @@ class ActorLanes {
   void push(std::unique_ptr<ActorJob> job) { lane_of(job->call.method).line.push(std::move(job)); }
   /// Puts jobs of one caller back where they came from: before all others of their lanes.
   void put_back(JobLine& jobs);
-  /// A job that may run now, and its lane, which counts it as active until whoever runs it
+  /// A job that may run now, and its lane, which counts it as active until the thread that runs it
   /// decrements that. Null: there is none. The lanes take turns.
   std::unique_ptr<ActorJob> pop(Lane** lane);
   /// Any job, runnable or not; null when there is none.

@@ -12,7 +12,7 @@ namespace runtime {
 
 namespace {
 
-// A call that does not end must not keep its actor from beginning anew.
+// A call that does not end must not keep its actor from beginning again.
 constexpr std::chrono::seconds kEndTime{1};
 
 /// Tells the caller that nothing here refers to its arguments any more, when the last state made
@@ -84,7 +84,7 @@ void ActorTable::begin(ActorSpec spec, std::uint64_t incarnation,
   auto host = std::make_shared<ActorHost>(context_, id, incarnation, spec.shared);
   shared_ = shared_ || spec.shared;
   hosts_[id] = host;
-  // In a process of its own, threads that the actor starts spawn for it; in a shared one, only
+  // In its own process, threads that the actor starts spawn for it; in a shared one, only
   // threads that run actors do.
   context_->process->set_resident(shared_ ? ActorInstance{} : ActorInstance{id, incarnation});
   host->build(std::move(spec),

@@ -23,7 +23,7 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   ActorTable& operator=(const ActorTable&) = delete;
 
   /// Adds an actor; `answer` is called once, from any thread, when its constructor has returned.
-  /// One that fails is taken out again. An actor that begins anew here does so after its earlier
+  /// One that fails is taken out again. An actor that begins again here does so after its earlier
   /// self's destructor, unless a call that does not end holds that up for a second.
   void build(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer);
   /// Takes the actor out and ends it after the call it runs; `done` is called once, from any

@@ -21,7 +21,7 @@ struct CoroutineCall : CoroutineState {
   std::shared_ptr<CoroutineHost> host;
   std::unique_ptr<ActorJob> job;
   std::uint64_t begun_ns = 0;
-  bool fetches = false;  // its arguments' bytes are on their way
+  bool fetches = false;  // its arguments' bytes are in flight
   Lane* lane = nullptr;
   asio::cancellation_signal signal;
 

@@ -5,12 +5,12 @@
 
 namespace runtime {
 
-/// A line of jobs, as of one actor. Each post() to the executor is a turn of its own: what was
+/// A line of jobs, as of one actor. Each post() to the executor is its own turn: what was
 /// posted twice may be run by two threads at once.
 class Runnable {
  public:
   virtual ~Runnable() = default;
-  /// One turn, of at most so many jobs. Whether it wants another.
+  /// One turn, of at most N jobs. Whether it wants another.
   virtual bool run(std::size_t jobs_max) = 0;
 };
 

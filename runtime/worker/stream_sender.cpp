@@ -12,7 +12,7 @@ namespace runtime {
 
 namespace {
 
-/// What a stream's value lends is released under a number of its own; calls' sequences stay far
+/// What a stream's value lends is released under its own number; calls' sequences stay far
 /// below.
 std::uint64_t next_lend_id() {
   static std::atomic<std::uint64_t> last{std::uint64_t{1} << 63};

@@ -38,7 +38,7 @@ Status DrawnPartially::open(std::int64_t steps_done) {
   return {};
 }
 
-// As many batches are on their way as options say, besides the step's; at the end of training
+// As many batches are in flight as options say, besides the step's; at the end of training
 // fewer.
 Result<std::vector<std::vector<PromptBatch>>> DrawnPartially::begin_prompts(std::int64_t step) {
   std::vector<std::vector<PromptBatch>> fresh(calls_.workers());

@@ -19,7 +19,7 @@ struct DrawnPartiallyOptions {
   std::int64_t mini_batch_prompts = 1;
 };
 
-/// Its file in a checkpoint has the prompts that are on their way.
+/// Its file in a checkpoint has the prompts that are in flight.
 class DrawnPartially : public SampleDrawer {
  public:
   DrawnPartially(DrawnPartiallyOptions options, PromptSource& prompts, PartialCalls& calls)
@@ -32,7 +32,7 @@ class DrawnPartially : public SampleDrawer {
   bool can_repeat_step() const override { return false; }
 
  private:
-  // Prompts whose responses are on their way while steps are trained.
+  // Prompts whose responses are in flight while steps are trained.
   struct OnTheirWay {
     std::int64_t steps_begun = 0;  // whose prompts have been begun
     std::int64_t epoch = 0;

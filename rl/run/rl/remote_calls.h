@@ -120,7 +120,7 @@ class RemoteReference : public ReferenceCalls {
   const EmptyObjects& nothing_;
 };
 
-/// By the critic where it has a model of its own, else by the policy.
+/// By the critic where it has its own model, else by the policy.
 class RemoteEstimate : public EstimateCalls {
  public:
   RemoteEstimate(runtime::Runtime& runtime, const Roles& roles)

@@ -30,7 +30,7 @@ struct Saving {
   std::vector<StateFile> files;
 };
 
-// Both roles write at the same time, into folders of their own.
+// Both roles write at the same time, into their own folders.
 Result<std::vector<fs::path>> write_files(const Saving& saving, CheckpointWriter& writer) {
   const auto policy = saving.policy(writer.folder() / kPolicyFolder);
   std::vector<fs::path> expected{kRunStateFile};

@@ -42,7 +42,7 @@ Status RlStage::begin() {
   return parts_.begin(steps_done_);
 }
 
-// Every so many steps, and after the last one.
+// Every N steps, and after the last one.
 bool RlStage::validates_after(std::int64_t step, std::int64_t total_steps) const {
   const std::int64_t interval = options_.validation_interval;
   return parts_.validator != nullptr && interval > 0 &&

@@ -41,7 +41,7 @@ struct Roles {
 
   WorkerGroup<PolicyActor> policy;
   WorkerGroup<PolicyActor> rollouts;      // empty unless other workers than the policy's generate
-  WorkerGroup<CriticActor> critic;        // empty unless the critic has a model of its own
+  WorkerGroup<CriticActor> critic;        // empty unless the critic has its own model
   WorkerGroup<ReferenceActor> reference;  // empty unless the objective needs one
   std::vector<Teacher> teachers;          // empty unless the policy is distilled
   WorkerGroup<RewardActor> reward;

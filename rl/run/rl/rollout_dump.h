@@ -21,11 +21,11 @@ struct RolloutDump {
   bool append = false;  // go on with a file of the same step, rather than replace it
 };
 
-/// What is known of a sample beside its text.
+/// What is known of a sample besides its text.
 struct DumpedSample {
   SampleText text;
   std::vector<float> advantages = {};         // one, or one of each learned token, or none
-  std::map<std::string, double> extras = {};  // numbers that the reward gave beside the score
+  std::map<std::string, double> extras = {};  // numbers that the reward gave besides the score
 };
 
 /// A line a sample: {"input", "output", "gts", "score", "step"}, the reward's further numbers by

@@ -30,7 +30,7 @@ struct RunFeeds {
   std::unique_ptr<PromptFeed> validation = nullptr;      // null without validation data
   std::set<std::string> warnings = {};                   // on data, each logged once
 
-  /// The training data, with warnings of what is probably meant otherwise. For so many workers.
+  /// The training data, with warnings of what is probably meant otherwise. For N workers.
   static runtime::Result<RunFeeds> open(const Config& config, const TrainerOptions& options,
                                         const std::filesystem::path& model, std::int64_t workers);
 

@@ -28,7 +28,7 @@ MemoryOptions frozen_memory(MemoryOptions options, const FrozenSharding& shardin
   return options;
 }
 
-// Of the reward role beside its processes: the models that score, each with a pass of its own. What
+// Of the reward role besides its processes: the models that score, each with its own pass. What
 // is only on the hub is not known, and said.
 std::vector<MemoryPart> reward_memory(const Config& config, const FrozenSharding& sharding,
                                       std::int64_t workers, std::int64_t share_tokens,

@@ -23,7 +23,7 @@ class SkippedUpdates {
   explicit SkippedUpdates(std::map<std::string, std::int64_t> passes)
       : passes_(std::move(passes)) {}
 
-  /// After a step of so many mini-batches. Warns of each role's.
+  /// After a step of N mini-batches. Warns of each role's.
   Seen observe(const Metrics& metrics, std::int64_t mini_batches, std::int64_t step);
 
   void reset() { lost_weights_.clear(); }

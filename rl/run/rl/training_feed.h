@@ -19,7 +19,7 @@ namespace rl {
 
 EarlyDraws early_draws(const TrainerOptions& trainer);
 
-/// Of a model folder or file that is here, for so many workers. Errors: those of ModelConfig::load,
+/// Of a model folder or file that is here, for N workers. Errors: those of ModelConfig::load,
 /// RowOrderChoice, AgentOptions, tool_schemas() and teachers_from_config().
 runtime::Result<PromptFeedOptions> training_feed_options(const Config& config,
                                                          const TrainerOptions& trainer,

@@ -19,7 +19,7 @@ class Validator {
   /// All rows, in batches.
   using Rounds = std::function<runtime::Result<std::vector<StepPrompts>>()>;
 
-  /// So many samples are kept as texts.
+  /// This many samples are kept as texts.
   Validator(Rounds rounds, GenerateCalls& policy, ScoreCalls& reward, SampleDump& dump,
             std::int64_t shown_samples)
       : rounds_(std::move(rounds)),

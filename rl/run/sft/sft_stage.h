@@ -1,4 +1,4 @@
-// The supervised stage: conversations and demonstrations, and beside them a teacher's
+// The supervised stage: conversations and demonstrations, and next to them a teacher's
 // distributions.
 #pragma once
 
