@@ -1,4 +1,4 @@
-// ChromeTrace: what was recorded, in the format that Perfetto and chrome://tracing open.
+// ChromeTrace: recorded activity in the format that Perfetto and chrome://tracing open.
 #pragma once
 
 #include <cstdint>

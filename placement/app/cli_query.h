@@ -1,4 +1,4 @@
-// What the commands share: asking a node of the cluster, and printing what came back.
+// Helpers of the commands: requests to a node of the cluster, and printing of the answers.
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What a journal's folder says about the cluster that it is of, in its own file (cluster.json,
-// 0600), so that `starling start --head --journal` goes on with it.
+// The cluster's description in a journal's folder, in its own file (cluster.json, 0600), so that
+// `starling start --head --journal` goes on with it.
 #pragma once
 
 #include <filesystem>

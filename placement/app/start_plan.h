@@ -1,4 +1,4 @@
-// What `starling start` decides before anything runs.
+// The decisions of `starling start` before anything runs.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What is wrong with a command line of the program `starling`.
+// Mistakes in a command line of the program `starling`.
 #pragma once
 
 #include <CLI/CLI.hpp>

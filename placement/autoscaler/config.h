@@ -1,4 +1,4 @@
-// What the autoscaler may do: limits, types of nodes, how long it waits for what. config_file.h
+// Options of the autoscaler: limits, types of nodes, how long it waits for what. config_file.h
 // reads it from YAML.
 #pragma once
 

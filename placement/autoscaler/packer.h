@@ -1,5 +1,5 @@
-// Which nodes have to be added so that what waits has a place: a pure function of the demand, what
-// there is and what may be added.
+// The nodes to add so that all waiting work has a place: a pure function of the demand, what there
+// is and what may be added.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// NodeProvider: whoever makes machines and takes them away again. Local processes and a user's
-// command implement it; Slurm and Kubernetes fit it too.
+// NodeProvider: the interface that makes machines and takes them away again. Local processes and a
+// user's command implement it; Slurm and Kubernetes fit it too.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Selectors: what is asked of a node's labels.
+// Selectors: conditions on a node's labels.
 #pragma once
 
 #include "runtime/control/membership.h"

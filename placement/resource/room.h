@@ -1,4 +1,4 @@
-// Room: what a node or a bundle has left, its GPUs one by one.
+// Room: the free resources of a node or a bundle, its GPUs one by one.
 #pragma once
 
 #include <cstdint>

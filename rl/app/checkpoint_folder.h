@@ -1,4 +1,4 @@
-// Where in a run's folders a model lies.
+// The place of a model in a run's folders.
 #pragma once
 
 #include <filesystem>

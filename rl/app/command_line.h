@@ -1,4 +1,4 @@
-// What the RL commands do alike with their arguments and their failures.
+// The handling of arguments and failures that the RL commands share.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// What all commands that train from a configuration do alike: their command line, from --help to
-// --dry-run.
+// The steps that all commands share which train from a configuration: their command line, from
+// --help to --dry-run.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What the commands of the stages do alike.
+// The steps that the commands of the stages share.
 #pragma once
 
 #include <functional>

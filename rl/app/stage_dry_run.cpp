@@ -1,4 +1,4 @@
-// What `--dry-run` says of a stage.
+// The output of `--dry-run` for a stage.
 #include <algorithm>
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// What preference workers are given: prompts with two responses each. A value; travels between
+// The input of preference workers: prompts with two responses each. A value; travels between
 // actors.
 #pragma once
 

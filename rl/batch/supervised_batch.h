@@ -1,4 +1,4 @@
-// What supervised workers are given: sequences of which some tokens are to be learned. A value;
+// The input of supervised workers: sequences of which some tokens are to be learned. A value;
 // travels between actors.
 #pragma once
 

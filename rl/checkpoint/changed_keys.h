@@ -1,4 +1,4 @@
-// What of a run's configuration is not as it was when its checkpoint was written.
+// Keys of a run's configuration that have changed since its checkpoint was written.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// RankWatch: which rank holds a group up.
+// RankWatch: finds the rank that holds a group up.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Rendezvous: how the ranks of a group find each other.
+// Rendezvous: the place where the ranks of a group find each other.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Which YAML file a command line means: ours by --config, verl's by Hydra's --config-path and
+// The YAML file that a command line means: ours by --config, verl's by Hydra's --config-path and
 // --config-name.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which numbers a key takes, where they are no list of choices: "[1,)", "(0,1]", as
+// The interval of numbers that a key takes, where it has no list of choices: "[1,)", "(0,1]", as
 // rl/config/keys.inc writes them.
 #pragma once
 

@@ -1,7 +1,7 @@
-// What a program adds to the keys of `starling train` for itself: further values of a key, and
-// further keys. Torch-free. One list a process, since a configuration is read in many places and
-// all must agree on what it may say. It is written in main, before the first Config::load() and
-// before other threads run, and only read from then on.
+// A program's additions to the keys of `starling train`: further values of a key, and further keys.
+// Torch-free. One list a process, since a configuration is read in many places and all must agree
+// on what it may say. It is written in main, before the first Config::load() and before other
+// threads run, and only read from then on.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where a shared library that this process runs with lies.
+// The path of a shared library that this process has loaded.
 #pragma once
 
 #include <link.h>

@@ -1,4 +1,4 @@
-// What rows are like, counted column by column: how `starling data stats` describes a file.
+// Statistics of rows by column, for `starling data stats`.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// SequenceOptions: how a row of a stage's data becomes a sequence of tokens.
+// SequenceOptions: options for making a sequence of tokens of a row of a stage's data.
 #pragma once
 
 #include <cstdint>

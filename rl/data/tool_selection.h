@@ -1,4 +1,4 @@
-// Which of the tools there are a row may use.
+// The selection of the tools that a row may use.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Which rows come next, where neither the data's order nor shuffling says so.
+// The choice of the next rows, where it is neither the data's order nor shuffling.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Where models come from and go to: Hugging Face's environment variables, so that one setting
+// Sources and destinations of models: Hugging Face's environment variables, so that one setting
 // serves its tools and us.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which of a model's files are of use here: config, tokenizer and one form of the weights, not the
+// The files of a model that are used here: config, tokenizer and one form of the weights, not the
 // copies in other formats.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which instruction set the kernels use.
+// The instruction set that the kernels use.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// What could not be written and waits for another try.
+// Items that could not be written and wait for another try.
 #pragma once
 
 #include <deque>

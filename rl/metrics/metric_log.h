@@ -1,4 +1,4 @@
-// Which places a run's metrics go to: `trainer.logger`.
+// The places that a run's metrics go to: `trainer.logger`.
 #pragma once
 
 #include <cstdint>

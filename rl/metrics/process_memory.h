@@ -1,4 +1,4 @@
-// What this process and its machine use of memory, for metrics.
+// The memory use of this process and its machine, for metrics.
 #pragma once
 
 #include "rl/metrics/metrics.h"

@@ -1,5 +1,5 @@
-// What a validation says of its scores: means, and what the best and the worst of several answers
-// to a prompt would have scored.
+// Metrics of a validation's scores: means, and what the best and the worst of several answers to a
+// prompt would have scored.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Attend: how the queries of a pass find keys, which training and generating do in their own ways.
+// Attend: the attention of a pass, which training and generating implement differently.
 #pragma once
 
 #include <ATen/core/Tensor.h>

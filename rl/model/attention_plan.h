@@ -1,5 +1,5 @@
-// How attention on a device cuts a pass: stretches of queries with the keys that they see, several
-// of them padded to one size and computed together.
+// The cuts of a pass for attention on a device: stretches of queries with the keys that they see,
+// several of them padded to one size and computed together.
 #pragma once
 
 #include <cstdint>

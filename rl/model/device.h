@@ -1,4 +1,4 @@
-// Where a model's weights are, by name.
+// The device that a model's weights are on, by name.
 #pragma once
 
 #include <c10/core/Device.h>

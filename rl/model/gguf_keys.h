@@ -1,4 +1,4 @@
-// Which metadata of a GGUF file is understood.
+// The metadata of a GGUF file that is understood.
 #pragma once
 
 #include <cstdint>

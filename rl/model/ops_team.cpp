@@ -1,4 +1,4 @@
-// What ranks of a team tell one another between the operations of a pass, and embeddings.
+// The exchanges of a team's ranks between the operations of a pass, and embeddings.
 #include <ATen/TensorOperators.h>
 #include <c10/core/GradMode.h>
 

@@ -1,4 +1,4 @@
-// Which part of a model's weights each of the ranks that share a pass works with.
+// The part of a model's weights that each rank of a shared pass works with.
 #pragma once
 
 #include <span>

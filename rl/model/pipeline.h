@@ -1,4 +1,4 @@
-// Pipeline: what a stage takes from the one before it in a pass, and hands on to the next.
+// Pipeline: the values that a stage receives from the one before it and sends to the next.
 #pragma once
 
 #include <ATen/core/Tensor.h>

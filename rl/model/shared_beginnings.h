@@ -1,5 +1,5 @@
-// Which tokens of a packed batch need not be computed again: samples of one prompt begin alike, and
-// a token's numbers depend on nothing behind it.
+// The tokens of a packed batch that need not be computed again: samples of one prompt begin alike,
+// and a token's numbers depend on nothing behind it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// StageCuts: which layers of a model, and which weights, each stage of a pipeline has.
+// StageCuts: the layers and the weights of a model that each stage of a pipeline has.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// TensorCuts: which rows of a model's weights each rank of a team multiplies with.
+// TensorCuts: the rows of a model's weights that each rank of a team multiplies with.
 #pragma once
 
 #include <cstdint>

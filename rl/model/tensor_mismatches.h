@@ -1,4 +1,4 @@
-// What of a checkpoint does not fit what is read from it, so that one message tells all.
+// Tensors of a checkpoint that do not fit the model, collected for one message.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a tensor on the CPU holds, for code without torch.
+// The elements of a tensor on the CPU, for code without torch.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// What ranks that keep parts of an arena exchange besides the arena itself.
+// The values that ranks with parts of an arena exchange besides the arena itself.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Whether the ranks of a group see the same folder.
+// A check that the ranks of a group see the same folder.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// How much arithmetic training takes, and how much the device could do: together the model FLOPs
-// utilisation, perf/mfu/....
+// The arithmetic of training and the peak of the device: together the model FLOPs utilisation,
+// perf/mfu/....
 #pragma once
 
 #include <cstdint>

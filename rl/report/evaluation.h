@@ -1,4 +1,4 @@
-// What scored answers say about a model. Pure functions.
+// Evaluation of a model by scored answers. Pure functions.
 #pragma once
 
 #include <cstdint>

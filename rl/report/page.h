@@ -1,4 +1,4 @@
-// What all HTML pages of ours share: one file that needs nothing besides itself.
+// The frame of all HTML pages: one file that needs no other.
 #pragma once
 
 #include <string>

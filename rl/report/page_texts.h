@@ -1,4 +1,4 @@
-// What pages consist of next to their HTML: the .css and .js files of this folder.
+// The parts of pages besides their HTML: the .css and .js files of this folder.
 #pragma once
 
 namespace rl {

@@ -1,4 +1,4 @@
-// What a run left behind, read for a report.
+// The files of a run, read for a report.
 #pragma once
 
 #include <cstdint>

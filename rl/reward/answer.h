@@ -1,4 +1,4 @@
-// What a response answers, for any scorer.
+// The answer in a response, for any scorer.
 #pragma once
 
 #include <string>

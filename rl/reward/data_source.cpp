@@ -1,4 +1,4 @@
-// Which rule a data source implies: verl 0.9's default_compute_score, as far as it is built.
+// The rule that a data source implies: verl 0.9's default_compute_score, as far as it is built.
 #include <array>
 #include <utility>
 

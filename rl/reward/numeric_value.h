@@ -1,4 +1,4 @@
-// What a formula comes to in numbers: for formulas whose exact forms do not show that they are
+// The numeric value of a formula: for formulas whose exact forms do not show that they are
 // equal.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What sequences have in common, kept: a tree of full cache blocks, found by the tokens that they
-// hold.
+// The cache of prefixes that sequences share: a tree of full cache blocks, found by the tokens that
+// they hold.
 #pragma once
 
 #include <cstdint>

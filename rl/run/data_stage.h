@@ -1,5 +1,5 @@
-// DataStage: what differs between the trainings around RL: supervised, distilled, on preferences,
-// of a reward model. The loop is TrainingRun's.
+// DataStage: the parts in which the trainings around RL differ: supervised, distilled, on
+// preferences, of a reward model. The loop is TrainingRun's.
 #pragma once
 
 #include <cstdint>

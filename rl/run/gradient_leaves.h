@@ -1,4 +1,4 @@
-// What holds of trainer.gradient_leaves in every kind of run.
+// The rules for trainer.gradient_leaves in every kind of run.
 #pragma once
 
 #include <cstdint>

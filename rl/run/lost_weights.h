@@ -1,4 +1,4 @@
-// When to give a model up for lost: once no batch has a finite gradient any more, nothing mends its
+// Detects a model that is lost: once no batch has a finite gradient any more, nothing mends its
 // weights. Pure.
 #pragma once
 

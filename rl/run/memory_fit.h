@@ -1,4 +1,4 @@
-// Whether the processes of a run fit the memory of the nodes that it would run on.
+// A check that the processes of a run fit the memory of the nodes that it would run on.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// RunJournal: what a run says of itself while it trains.
+// RunJournal: the records and alarms of a run while it trains.
 #pragma once
 
 #include <functional>

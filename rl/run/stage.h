@@ -1,4 +1,4 @@
-// Stage: what a training run repeats. TrainingRun has the loop around it.
+// Stage: the step that a training run repeats. TrainingRun has the loop around it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How much memory a stage's workers will take.
+// The memory that a stage's workers will take.
 #pragma once
 
 #include <cstdint>

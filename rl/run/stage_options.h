@@ -1,4 +1,4 @@
-// What the loop and the workers of a stage need to know, read from the configuration once.
+// Options of the loop and the workers of a stage, read from the configuration once.
 #pragma once
 
 #include <cstdint>

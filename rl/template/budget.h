@@ -1,4 +1,4 @@
-// RenderBudget: what one rendering may use, counted as it goes. Everything throws TemplateFailure.
+// RenderBudget: the limits of one rendering, counted as it runs. Everything throws TemplateFailure.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// How parsing and rendering a template fail inside: by an exception that ChatTemplate turns into a
-// Status. An evaluator that checked a Result after every sub-expression would be twice as long and
-// no clearer; nothing else in the project sees this type.
+// The failure of parsing and rendering inside: an exception that ChatTemplate turns into a Status.
+// An evaluator that checked a Result after every sub-expression would be twice as long and no
+// clearer; nothing else in the project sees this type.
 #pragma once
 
 #include <string>

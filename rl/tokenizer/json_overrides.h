@@ -1,4 +1,4 @@
-// What the files next to a tokenizer.json change of it, as in a folder that transformers 5 loads:
+// Changes to a tokenizer.json by the files next to it, as in a folder that transformers 5 loads:
 // tokens and options that only tokenizer_config.json, special_tokens_map.json or added_tokens.json
 // name.
 #pragma once

@@ -1,4 +1,4 @@
-// Normalizers: what is done to text before it is split. Each is a pure function of text.
+// Normalizers: changes to text before it is split. Each is a pure function of text.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What Split, Replace and their kin look for: {"String": "x"} or {"Regex": "x"} in a
+// The patterns of Split, Replace and their kin: {"String": "x"} or {"Regex": "x"} in a
 // tokenizer.json.
 #pragma once
 

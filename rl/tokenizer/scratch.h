@@ -1,5 +1,5 @@
-// EncodeScratch: what one encode call works with, kept from call to call, since the caches inside
-// make up for much of the speed.
+// EncodeScratch: the working memory of an encode call, kept from call to call, since the caches
+// inside make up for much of the speed.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Which script a character is of, as Hugging Face's pre-tokenizer UnicodeScripts tells them apart.
+// The script of a character, as Hugging Face's pre-tokenizer UnicodeScripts tells them apart.
 #pragma once
 
 #include <cstdint>

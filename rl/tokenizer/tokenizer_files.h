@@ -1,4 +1,4 @@
-// Where tokenizers come from: a model folder, a tokenizer.json, a GGUF file. Internal to
+// The sources of tokenizers: a model folder, a tokenizer.json, a GGUF file. Internal to
 // rl/tokenizer; Tokenizer::load is the API.
 #pragma once
 

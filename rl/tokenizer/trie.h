@@ -1,4 +1,4 @@
-// ByteTrie: which of many strings begin at a place in a text.
+// ByteTrie: finds which of many strings begin at a place in a text.
 #pragma once
 
 #include <array>

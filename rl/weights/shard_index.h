@@ -1,5 +1,5 @@
-// What formats that spread a model over several files have in common: the index that says which
-// file holds a tensor, and the files together as one source.
+// The common part of formats that spread a model over several files: the index that says which file
+// holds a tensor, and the files together as one source.
 #pragma once
 
 #include <filesystem>

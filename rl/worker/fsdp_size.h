@@ -1,5 +1,5 @@
-// How many workers keep a role's weights once together (hybrid sharding), as a configuration says
-// it.
+// The number of workers that keep a role's weights once together (hybrid sharding), as a
+// configuration says it.
 #pragma once
 
 #include <cstdint>

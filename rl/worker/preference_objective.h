@@ -1,5 +1,5 @@
-// What is learned from preferences: which loss, and what is reported of it. Pure functions of
-// log-probs; the formulas are in rl/algo/preference.h.
+// The objective of preference training: its loss and its metrics. Pure functions of log-probs; the
+// formulas are in rl/algo/preference.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// SharedPass: what ranks that share a pass tell one another of it.
+// SharedPass: the values that ranks of a shared pass exchange.
 #pragma once
 
 #include <ATen/core/Tensor.h>

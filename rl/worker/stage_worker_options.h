@@ -1,4 +1,4 @@
-// StageWorkerOptions: what the workers of a supervised or preference stage need to know.
+// StageWorkerOptions: options of the workers of a supervised or preference stage.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a role's zero_level says.
+// The meaning of a role's zero_level.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// Lineage: what made an object. References to the object keep it, so that an object whose copies
-// are lost can be made again, or its loss be explained; see Wang et al., "Ownership: A Distributed
-// Futures System for Fine-Grained Tasks", NSDI 2021.
+// Lineage: the task that made an object. References to the object keep it, so that an object whose
+// copies are lost can be made again, or its loss be explained; see Wang et al., "Ownership: A
+// Distributed Futures System for Fine-Grained Tasks", NSDI 2021.
 #pragma once
 
 #include <string>

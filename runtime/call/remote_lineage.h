@@ -1,6 +1,6 @@
-// RemoteLineage: what another process of the cluster knows about how an object was made. A
-// reference carries it, so that a reader that finds the object lost can have it made again,
-// and can say what is lost.
+// RemoteLineage: the lineage of an object as another process of the cluster knows it. A reference
+// carries it, so that a reader that finds the object lost can have it made again, and can say what
+// is lost.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What an exception that left a user's code comes to.
+// The status for an exception that left a user's code.
 #pragma once
 
 #include <exception>

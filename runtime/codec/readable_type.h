@@ -1,4 +1,4 @@
-// What people call a type or function that the compiler has named.
+// Readable names of types and functions that the compiler has named.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// ClusterClient: what a cluster has and does, and its nodes' coming and going.
+// ClusterClient: queries of a cluster's state, and changes to its nodes.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Which control requests carry an id, by which the head knows a repetition.
+// The control requests that carry an id, by which the head knows a repetition.
 #pragma once
 
 #include "runtime/control/control.h"

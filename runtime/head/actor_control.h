@@ -1,4 +1,4 @@
-// ActorControl: what other managers do to actors.
+// ActorControl: the operations on actors for other managers.
 #pragma once
 
 #include <chrono>

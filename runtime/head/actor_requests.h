@@ -1,4 +1,4 @@
-// ActorRequests: what clients ask of actors: to create, find, watch and end them.
+// ActorRequests: the requests of clients about actors: to create, find, watch and end them.
 #pragma once
 
 #include "runtime/control/control.h"

@@ -1,4 +1,4 @@
-// DeadActors: how long dead actors are remembered for questions about them.
+// DeadActors: forgets dead actors once the head need not answer questions about them.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,4 @@
-// DemandReporter: what waits for a place, and what the nodes are used for; for programs that add
+// DemandReporter: the work that waits for a place, and the use of the nodes; for programs that add
 // and remove nodes.
 #pragma once
 

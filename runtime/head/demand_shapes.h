@@ -1,4 +1,4 @@
-// DemandShapes: what pending things have in common, each shape once.
+// DemandShapes: the shapes of pending requests, each once.
 #pragma once
 
 #include <map>

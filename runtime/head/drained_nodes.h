@@ -1,4 +1,4 @@
-// DrainedNodes: which nodes are about to leave, and when.
+// DrainedNodes: the nodes that are about to leave, with their deadlines.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// GroupControl: what other managers do to placement groups.
+// GroupControl: the operations on placement groups for other managers.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What the parts of the head share: how they name things, and how long they wait.
+// Descriptions and limits that the parts of the head share.
 #pragma once
 
 #include <algorithm>

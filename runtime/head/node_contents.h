@@ -1,4 +1,4 @@
-// What runs on a node, as a drain sees it.
+// The actors and jobs of a node, as a drain sees them.
 #pragma once
 
 #include <string>

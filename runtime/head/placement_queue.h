@@ -1,5 +1,5 @@
-// PlacementQueue: what waits for a place. Placement groups come first: an actor placed before them
-// could take what a whole gang waits for.
+// PlacementQueue: the groups and actors that wait for a place. Placement groups come first: an
+// actor placed before them could take what a whole gang waits for.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What a folder's `.starlingignore` leaves out, by the rules of gitignore(5).
+// The rules of a folder's `.starlingignore`, which are those of gitignore(5).
 #pragma once
 
 #include <bitset>

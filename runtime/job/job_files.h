@@ -1,6 +1,6 @@
-// JobFiles: what submitted jobs bring along: a node's cache of files by their content, and for each
-// job a copy of its folder, which is removed when it is needed no more. The disk's work is done by
-// its own thread.
+// JobFiles: the files of submitted jobs: a node's cache of files by their content, and for each job
+// a copy of its folder, which is removed when it is needed no more. The disk's work is done by its
+// own thread.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What a scraper asks, and what it is answered: HTTP without the sockets.
+// Requests of a scraper and their answers: HTTP without the sockets.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How the parts of a node ask the head.
+// Requests of a node's parts to the head.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// EndReports: what has ended on a node, until the head has confirmed that it knows.
+// EndReports: the ends of actors and jobs on a node, until the head has confirmed them.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// What a node records of a job.
+// A node's record of a job.
 #pragma once
 
 #include <chrono>

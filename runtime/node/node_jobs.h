@@ -1,5 +1,5 @@
-// NodeJobs: what a node has to do with jobs: files, queue, programs, drivers. Serves requests about
-// them, and decides what is taken.
+// NodeJobs: the jobs of a node: files, queue, programs, drivers. Serves requests about them, and
+// decides what is taken.
 #pragma once
 
 #include <chrono>

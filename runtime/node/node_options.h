@@ -1,4 +1,4 @@
-// NodeOptions: what a node is started with, and what follows from that for its parts.
+// NodeOptions: the options of a node, and those of its parts that follow from them.
 #pragma once
 
 #include <chrono>

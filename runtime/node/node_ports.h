@@ -1,4 +1,4 @@
-// NodePorts: where a node is reached: its TCP port, and its Unix socket.
+// NodePorts: the addresses of a node: its TCP port, and its Unix socket.
 #pragma once
 
 #include <filesystem>

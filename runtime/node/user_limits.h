@@ -1,4 +1,4 @@
-// UserLimits: what one user may have of a node of root's that several users submit to.
+// UserLimits: the share of one user on a node of root's that several users submit to.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// ActivityTable: what the processes of a node say of themselves, and what those that have ended had
-// said.
+// ActivityTable: the activity pages of a node's processes, and the last state of those that have
+// ended.
 #pragma once
 
 #include <cstdint>

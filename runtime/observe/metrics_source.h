@@ -1,4 +1,4 @@
-// What a node has to say to programs that scrape it, before it has a format.
+// The metrics of a node, before they have a format.
 #pragma once
 
 #include <filesystem>

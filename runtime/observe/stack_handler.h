@@ -1,4 +1,4 @@
-// How a thread of a worker writes its stack when its node asks, whatever it is doing.
+// The signal handler by which a worker's thread writes its stack when its node asks.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Where a node keeps what it fetches: programs, and files of jobs.
+// The folder of a node's fetched programs and files of jobs.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What a child process is given before its program begins, and how it takes it.
+// The setup of a child process before its program begins.
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// How many bytes of a log came before the files that are kept of it: in "<name>.begin" beside them,
+// The number of bytes of a log before the files that are kept of it: in "<name>.begin" beside them,
 // since neither knows what was there before.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What this machine has.
+// The resources and addresses of this machine.
 #pragma once
 
 #include <cstdint>

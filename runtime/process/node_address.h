@@ -1,4 +1,4 @@
-// Which of this machine's nodes an address leads to.
+// The node of this machine that an address leads to.
 #pragma once
 
 #include <string>

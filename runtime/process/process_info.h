@@ -1,4 +1,4 @@
-// What the kernel says of processes and threads.
+// The kernel's information about processes and threads.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// SessionFolder: what a node keeps of itself on disk while it runs (the layout: session.h).
+// SessionFolder: the files of a node on disk while it runs (the layout: session.h).
 #pragma once
 
 #include <filesystem>

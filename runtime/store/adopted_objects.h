@@ -1,5 +1,5 @@
-// AdoptedObjects: what a store keeps in its own name, for the cluster or after the end of an
-// object's owner. Private to this folder.
+// AdoptedObjects: the objects that a store keeps in its own name, for the cluster or after the end
+// of an object's owner. Private to this folder.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// BorrowTable: which processes (and stores of other nodes) borrow which objects without having them
+// BorrowTable: the processes (and stores of other nodes) that borrow objects without having them
 // from the owner itself. Private to runtime/store.
 //
 // Whoever gets a reference straight from the owner is known to it by the call that lent it. One

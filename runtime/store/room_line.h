@@ -1,5 +1,5 @@
-// RoomLine: who waits for memory in a full store, in order of arrival. Private to runtime/store;
-// lives on the event loop.
+// RoomLine: the queue of allocations that wait for memory in a full store. Private to
+// runtime/store; lives on the event loop.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// SharedHeap: what an ObjectClient and its views share; the process's side of the leases. Private
-// to runtime/store.
+// SharedHeap: the state that an ObjectClient and its views share; the process's side of the leases.
+// Private to runtime/store.
 #pragma once
 
 #include <memory>

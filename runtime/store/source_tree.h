@@ -1,5 +1,5 @@
-// SourceTree: who copies an object from whom, so that the node that has it sends a few copies
-// however many nodes ask. Private to runtime/store.
+// SourceTree: the tree of nodes that copy an object from each other, so that the node that has it
+// sends a few copies however many nodes ask. Private to runtime/store.
 //
 // The nodes that ask form a tree below the one that has the object, filled level by level; each
 // serves its children while its own copy is still arriving. One that loses its parent comes back

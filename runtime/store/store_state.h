@@ -1,5 +1,5 @@
-// What ObjectStore and Fetcher share. Private to runtime/store. Everything here happens on the
-// event loop.
+// The state that ObjectStore and Fetcher share. Private to runtime/store. Everything here happens
+// on the event loop.
 #pragma once
 
 #include <functional>

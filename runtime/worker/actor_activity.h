@@ -1,4 +1,4 @@
-// ActorActivity: what an actor shows its node of itself and of the calls that it runs
+// ActorActivity: the state of an actor and of its running calls, shown to its node
 // (observe/activity_page.h).
 #pragma once
 

@@ -1,4 +1,4 @@
-// ActorJob: what waits in an actor's line: a call, or its constructor.
+// ActorJob: an entry of an actor's queue: a call, or its constructor.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What the templates of runtime/coroutine.h await.
+// The awaitables behind the templates of runtime/coroutine.h.
 #pragma once
 
 #include "runtime/call/fwd.h"

@@ -1,4 +1,4 @@
-// CoroutineHost: what the coroutine of a call knows of its actor.
+// CoroutineHost: the interface to its actor that the coroutine of a call has.
 #pragma once
 
 #include "runtime/core/status.h"

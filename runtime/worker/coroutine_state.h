@@ -1,4 +1,4 @@
-// CoroutineState: what a coroutine method's call holds while it runs.
+// CoroutineState: the state of a coroutine method's call while it runs.
 #pragma once
 
 #include <memory>

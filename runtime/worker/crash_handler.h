@@ -1,4 +1,4 @@
-// What a worker writes to its log before it dies of a signal.
+// The lines that a worker writes to its log before it dies of a signal.
 #pragma once
 
 #include <string>

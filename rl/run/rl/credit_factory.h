@@ -1,4 +1,4 @@
-// Which parts of a run depend on the advantage estimator: the one place that knows them all.
+// The parts of a run that depend on the advantage estimator, chosen in one place.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// References: what models that are not trained say of a step's samples.
+// References: requests to models that are not trained about a step's samples.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// RlCheckpoint: what a checkpoint of reinforcement learning has, and resuming.
+// RlCheckpoint: the contents of a checkpoint of reinforcement learning, and resuming.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// RoleSpawner: what starting a run asks of the cluster: an interface, so that RoleStarter is tested
-// with a fake.
+// RoleSpawner: the requests to the cluster when a run starts: an interface, so that RoleStarter is
+// tested with a fake.
 #pragma once
 
 #include "rl/actor/actors.h"

@@ -1,4 +1,4 @@
-// Whether an RL run fits the nodes, and the levels of ZeRO with which it does.
+// A check that an RL run fits the nodes, and the levels of ZeRO with which it does.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How much memory the processes of an RL run will take: which roles it has, and what decides the
-// size of each.
+// The memory that the processes of an RL run will take: its roles, and the sizes that decide each
+// one's.
 #pragma once
 
 #include <cstdint>

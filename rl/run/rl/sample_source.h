@@ -1,4 +1,4 @@
-// SampleSource: how a step comes by its samples. Drawers generate them; sources score, filter, mix
+// SampleSource: the source of a step's samples. Drawers generate them; sources score, filter, mix
 // and place them, one around the other. See source_factory.h for the stack of a run.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How much each sample of a step counts, and which responses were right.
+// The weight of each sample of a step, and the responses that were right.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// ScoreReader: what an estimator wants to know of the samples besides their scores.
+// ScoreReader: reads the values that an estimator needs of the samples besides their scores.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// SkippedUpdates: what updates without a finite gradient say of the weights.
+// SkippedUpdates: counts updates without a finite gradient, and finds lost weights by them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How the prompts of training are fed: one place for a run and for what is said of it before.
+// The feed of training prompts, for a run and for its dry run.
 #pragma once
 
 #include <cstdint>
