@@ -1,5 +1,5 @@
-// Weights on their way from who trains to who generates, when the two do not share a process:
-// published by one, taken over by any number between two steps of theirs.
+// Weight sync from the trainer to generators in other processes: published by one, received by any
+// number of them between two of their steps.
 #pragma once
 
 #include <condition_variable>

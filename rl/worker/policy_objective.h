@@ -1,6 +1,6 @@
-// What the policy maximises: one of the policy losses, an entropy bonus, a penalty for leaving the
-// reference, and a likelihood of what was right; beside them, or in their place, what a teacher
-// says.
+// The policy objective: one of the policy losses, an entropy bonus, a KL penalty to the reference,
+// and the NLL of correct responses; with them, or in their place, distillation from a teacher's
+// log-probabilities.
 #pragma once
 
 #include <ATen/core/Tensor.h>
