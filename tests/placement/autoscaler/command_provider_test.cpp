@@ -37,7 +37,9 @@ TEST(CommandProvider, ARemovalByHandIsOneCommandWhateverTheIdIs) {
   runtime::EventLoop loop;
   ProviderOptions options;
   options.command = {"/opt/nodes.sh", "it's"};
-  CommandProvider provider(loop, options, NodeStart{.cluster = "c1"});
+  NodeStart start;
+  start.cluster = "c1";
+  CommandProvider provider(loop, options, start);
   EXPECT_EQ(provider.removal_by_hand("cpu-1f"),
             R"(STARLING_NODE_ID=cpu-1f STARLING_CLUSTER=c1 '/opt/nodes.sh' 'it'\''s' 'remove')");
   const std::string odd = provider.removal_by_hand("; rm -r x");

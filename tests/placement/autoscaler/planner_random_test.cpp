@@ -254,7 +254,13 @@ class World {
 
   void act(const PlanActions& actions) {
     recorded_ = planner_->records();  // first
-    for (const NodeRecord& record : actions.add) {
+    add(actions.add);
+    retire(actions.retire);
+    remove(actions.remove);
+  }
+
+  void add(const std::vector<NodeRecord>& records) {
+    for (const NodeRecord& record : records) {
       if (record.capacity == Capacity::kSpot && goes_wrong(0.3)) {
         later(3, [this, id = record.id] {
           planner_->added(id, runtime::resource_exhausted("no spot"), now_);
@@ -278,7 +284,10 @@ class World {
         planner_->added(id, fails ? runtime::task_failed("exit code 1") : Status(), now_);
       });
     }
-    for (const NodeRecord& record : actions.retire) {
+  }
+
+  void retire(const std::vector<NodeRecord>& records) {
+    for (const NodeRecord& record : records) {
       auto machine = machines_.find(record.id);
       Status outcome;
       const bool is_there = machine != machines_.end() && infos_.contains(machine->second.node);
@@ -302,7 +311,10 @@ class World {
         planner_->retired(id, outcome, now_);
       });
     }
-    for (const NodeRecord& record : actions.remove) {
+  }
+
+  void remove(const std::vector<NodeRecord>& records) {
+    for (const NodeRecord& record : records) {
       const bool fails = goes_wrong(0.3);
       auto machine = machines_.find(record.id);
       if (!fails && machine != machines_.end()) {

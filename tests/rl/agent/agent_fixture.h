@@ -16,35 +16,7 @@
 
 namespace rl {
 
-class AgentTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() / ("starling-agent-" + std::to_string(::getpid()));
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    nlohmann::ordered_json tokenizer = nlohmann::ordered_json::parse(toy_tokenizer_json());
-    nlohmann::ordered_json& vocabulary = tokenizer["model"]["vocab"];
-    auto next = static_cast<int>(vocabulary.size());
-    for (char c = '!'; c <= '~'; ++c) {
-      if (!vocabulary.contains(std::string(1, c))) vocabulary[std::string(1, c)] = next++;
-    }
-    vocabulary["\u010a"] = next;  // a line's end, as byte-level tokenizers write it
-    write("tokenizer.json", tokenizer.dump());
-    write("tokenizer_config.json", toy_tokenizer_config_json());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-    return folder_ / name;
-  }
-
-  Tokenizer tokenizer() const { return *Tokenizer::load(folder_); }
-
-  // A calculator with what can go wrong in tools.
-  AgentOptions options() const {
-    write("my_tools.py", R"(
+inline constexpr const char* kTools = R"(
 import os, threading
 from verl.tools.base_tool import BaseTool
 from verl.tools.schemas import OpenAIFunctionToolSchema, ToolResponse
@@ -89,8 +61,9 @@ class Plain(BaseTool):
 
     def release(self, instance_id, **kwargs):
         pass
-)");
-    write("my_users.py", R"(
+)";
+
+inline constexpr const char* kUsers = R"(
 from verl.interactions.base import BaseInteraction
 
 class Patient(BaseInteraction):
@@ -105,9 +78,9 @@ class Patient(BaseInteraction):
         if said == "boom":
             raise ValueError("no")
         return False, "again", 0.0, {}
-)");
-    AgentOptions options;
-    options.tools = write("tools.yaml", R"(
+)";
+
+inline constexpr const char* kToolsYaml = R"(
 tools:
   - class_name: my_tools.Calculator
     config:
@@ -126,7 +99,40 @@ tools:
           required: [a, b]
   - class_name: my_tools.Plain
     config: {type: native}
-)");
+)";
+
+class AgentTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        std::filesystem::temp_directory_path() / ("starling-agent-" + std::to_string(::getpid()));
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    nlohmann::ordered_json tokenizer = nlohmann::ordered_json::parse(toy_tokenizer_json());
+    nlohmann::ordered_json& vocabulary = tokenizer["model"]["vocab"];
+    auto next = static_cast<int>(vocabulary.size());
+    for (char c = '!'; c <= '~'; ++c) {
+      if (!vocabulary.contains(std::string(1, c))) vocabulary[std::string(1, c)] = next++;
+    }
+    vocabulary["\u010a"] = next;  // a line's end, as byte-level tokenizers write it
+    write("tokenizer.json", tokenizer.dump());
+    write("tokenizer_config.json", toy_tokenizer_config_json());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+
+  Tokenizer tokenizer() const { return *Tokenizer::load(folder_); }
+
+  // A calculator with what can go wrong in tools.
+  AgentOptions options() const {
+    write("my_tools.py", kTools);
+    write("my_users.py", kUsers);
+    AgentOptions options;
+    options.tools = write("tools.yaml", kToolsYaml);
     options.workers_max = 2;
     options.timeout = std::chrono::milliseconds(2000);
     return options;

@@ -175,70 +175,75 @@ TEST(Check, KeepsTheNameThatTheUserWrote) {
             std::string::npos);
 }
 
+/// A name as scripts write it, and what it means.
+struct NameCase {
+  const char* text;
+  const char* key;
+  Verdict verdict;
+};
+constexpr NameCase kOtherNames[] = {
+    {"data.dataset_name=toy", "data.dataset_name", Verdict::kUsed},
+    {"trainer.max_steps=10", "trainer.total_training_steps", Verdict::kUsed},
+    {"trainer.log_interval=2", "trainer.log_interval", Verdict::kUsed},
+    {"num_train_epochs=3", "trainer.total_epochs", Verdict::kUsed},
+    {"async_rollout=False", "async_rollout", Verdict::kNoEffect},
+    {"async_rollout=True", "async_rollout", Verdict::kNoEffect},
+    {"gradient_checkpointing=False", "actor_rollout_ref.model.enable_gradient_checkpointing",
+     Verdict::kUsed},
+    {"actor_rollout_ref.rollout.repetition_penalty=1.0",
+     "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
+    {"actor_rollout_ref.rollout.repetition_penalty=1.1",
+     "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
+    {"actor_rollout_ref.model.use_rmpad=True", "actor_rollout_ref.model.use_remove_padding",
+     Verdict::kNoEffect},
+    {"actor_rollout_ref.model.lora.adapter_path=DIR", "actor_rollout_ref.model.lora_adapter_path",
+     Verdict::kUsed},
+    {"actor_rollout_ref.actor.profiler.tool_config.nsys.discrete=True",
+     "actor_rollout_ref.actor.profiler.tool_config.nsys.discrete", Verdict::kNoEffect},
+    {"profile=steps[3,4]", "global_profiler.steps", Verdict::kUsed},
+    {"trainer.profile_steps=[1,2,5]", "global_profiler.steps", Verdict::kUsed},
+    {"global_profiler.tool=nsys", "global_profiler.tool", Verdict::kNoEffect},
+    {"actor_rollout_ref.actor.profile_ranks=[0]", "actor_rollout_ref.actor.profiler.ranks",
+     Verdict::kUsed},
+    {"actor_rollout_ref.actor.profile_discrete=True", "actor_rollout_ref.actor.profile_discrete",
+     Verdict::kNoEffect},
+    {"distillation.enabled=False", "distillation.enabled", Verdict::kUsed},
+    {"distillation.enabled=True", "distillation.enabled", Verdict::kUsed},
+    {"distillation.distillation_loss.loss_mode=k1", "distillation.distillation_loss.loss_mode",
+     Verdict::kUsed},
+    {"distillation.distillation_loss.loss_mode=forward_kl_topk",
+     "distillation.distillation_loss.loss_mode", Verdict::kRefused},
+    {"distillation.distillation_loss.policy_loss_mode=gspo",
+     "distillation.distillation_loss.policy_loss_mode", Verdict::kRefused},
+    {"distillation.teacher_models.teacher_model.inference.enforce_eager=True",
+     "distillation.teacher_models.teacher_model.inference.enforce_eager", Verdict::kNoEffect},
+    {"+distillation.teacher_models.second.model_path=DIR",
+     "distillation.teacher_models.second.model_path", Verdict::kUsed},
+    {"distillation.distillation_loss.topk=64", "distillation.distillation_loss.topk",
+     Verdict::kNoEffect},
+    {"actor_rollout_ref.model.custom_forward=True", "actor_rollout_ref.model.custom_forward",
+     Verdict::kUsed},
+    {"parallel_config.tensor_parallel_size=2", "parallel_config.tensor_parallel_size",
+     Verdict::kUsed},
+    {"parallel_config.tensor_parallel_size=auto", "parallel_config.tensor_parallel_size",
+     Verdict::kUsed},
+    {"parallel_config.pipeline_parallel_size=auto", "parallel_config.pipeline_parallel_size",
+     Verdict::kUsed},
+    {"parallel_config.pipeline_parallel_size=two", "parallel_config.pipeline_parallel_size",
+     Verdict::kInvalid},
+    {"reward_model.reward_manager=naive", "reward.reward_manager.name", Verdict::kUsed},
+    {"reward_model.enable=False", "reward.reward_model.enable", Verdict::kUsed}};
+
 TEST(Check, UnderstandsOlderAndColloquialNames) {
-  struct Case {
-    const char* text;
-    const char* key;
-    Verdict verdict;
-  };
-  for (const Case& old :
-       {Case{"data.dataset_name=toy", "data.dataset_name", Verdict::kUsed},
-        Case{"trainer.max_steps=10", "trainer.total_training_steps", Verdict::kUsed},
-        Case{"trainer.log_interval=2", "trainer.log_interval", Verdict::kUsed},
-        Case{"num_train_epochs=3", "trainer.total_epochs", Verdict::kUsed},
-        Case{"async_rollout=False", "async_rollout", Verdict::kNoEffect},
-        Case{"async_rollout=True", "async_rollout", Verdict::kNoEffect},
-        Case{"gradient_checkpointing=False",
-             "actor_rollout_ref.model.enable_gradient_checkpointing", Verdict::kUsed},
-        Case{"actor_rollout_ref.rollout.repetition_penalty=1.0",
-             "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
-        Case{"actor_rollout_ref.rollout.repetition_penalty=1.1",
-             "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
-        Case{"actor_rollout_ref.model.use_rmpad=True", "actor_rollout_ref.model.use_remove_padding",
-             Verdict::kNoEffect},
-        Case{"actor_rollout_ref.model.lora.adapter_path=DIR",
-             "actor_rollout_ref.model.lora_adapter_path", Verdict::kUsed},
-        Case{"actor_rollout_ref.actor.profiler.tool_config.nsys.discrete=True",
-             "actor_rollout_ref.actor.profiler.tool_config.nsys.discrete", Verdict::kNoEffect},
-        Case{"profile=steps[3,4]", "global_profiler.steps", Verdict::kUsed},
-        Case{"trainer.profile_steps=[1,2,5]", "global_profiler.steps", Verdict::kUsed},
-        Case{"global_profiler.tool=nsys", "global_profiler.tool", Verdict::kNoEffect},
-        Case{"actor_rollout_ref.actor.profile_ranks=[0]", "actor_rollout_ref.actor.profiler.ranks",
-             Verdict::kUsed},
-        Case{"actor_rollout_ref.actor.profile_discrete=True",
-             "actor_rollout_ref.actor.profile_discrete", Verdict::kNoEffect},
-        Case{"distillation.enabled=False", "distillation.enabled", Verdict::kUsed},
-        Case{"distillation.enabled=True", "distillation.enabled", Verdict::kUsed},
-        Case{"distillation.distillation_loss.loss_mode=k1",
-             "distillation.distillation_loss.loss_mode", Verdict::kUsed},
-        Case{"distillation.distillation_loss.loss_mode=forward_kl_topk",
-             "distillation.distillation_loss.loss_mode", Verdict::kRefused},
-        Case{"distillation.distillation_loss.policy_loss_mode=gspo",
-             "distillation.distillation_loss.policy_loss_mode", Verdict::kRefused},
-        Case{"distillation.teacher_models.teacher_model.inference.enforce_eager=True",
-             "distillation.teacher_models.teacher_model.inference.enforce_eager",
-             Verdict::kNoEffect},
-        Case{"+distillation.teacher_models.second.model_path=DIR",
-             "distillation.teacher_models.second.model_path", Verdict::kUsed},
-        Case{"distillation.distillation_loss.topk=64", "distillation.distillation_loss.topk",
-             Verdict::kNoEffect},
-        Case{"actor_rollout_ref.model.custom_forward=True",
-             "actor_rollout_ref.model.custom_forward", Verdict::kUsed},
-        Case{"parallel_config.tensor_parallel_size=2", "parallel_config.tensor_parallel_size",
-             Verdict::kUsed},
-        Case{"parallel_config.tensor_parallel_size=auto", "parallel_config.tensor_parallel_size",
-             Verdict::kUsed},
-        Case{"parallel_config.pipeline_parallel_size=auto",
-             "parallel_config.pipeline_parallel_size", Verdict::kUsed},
-        Case{"parallel_config.pipeline_parallel_size=two", "parallel_config.pipeline_parallel_size",
-             Verdict::kInvalid},
-        Case{"reward_model.reward_manager=naive", "reward.reward_manager.name", Verdict::kUsed},
-        Case{"reward_model.enable=False", "reward.reward_model.enable", Verdict::kUsed}}) {
+  for (const NameCase& old : kOtherNames) {
     const KeyCheck key = only(old.text);
     EXPECT_EQ(key.key, old.key) << old.text;
     EXPECT_EQ(key.verdict, old.verdict) << old.text << ": " << key.meaning;
     EXPECT_NE(key.meaning, "") << old.text;
   }
+}
+
+TEST(Check, OlderNamesOfRewardsLeadToThoseOfToday) {
   // What these do is decided where rewards are; the names must lead there.
   EXPECT_EQ(canonical_key("custom_reward_function.path"), "reward.custom_reward_function.path");
   EXPECT_EQ(canonical_key("custom_reward_function.overlong_buffer.len"),

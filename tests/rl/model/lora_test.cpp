@@ -353,7 +353,9 @@ TEST(Lora, MistakesAreToldByName) {
   EXPECT_NE(message({.layers = {99}}).find("leaves no linear layer"), std::string::npos);
   EXPECT_NE(message({.rank = 0}).find("LoRA: r must be"), std::string::npos);
   EXPECT_NE(message({.dropout = 1.0}).find("lora_dropout"), std::string::npos);
+}
 
+TEST(Lora, WhatAnAdaptersFileMayNotSayIsRefusedByName) {
   const auto folder = testing::model_folder("llama_lora");
   const json good = testing::read_json(folder / "adapter_config.json");
   const auto refused = [&](const char* key, const json& value) {
@@ -379,8 +381,14 @@ TEST(Lora, MistakesAreToldByName) {
   EXPECT_EQ(refused("target_modules", 3).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(refused("rank_pattern", {{"q_proj", "many"}}).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(refused("layers_to_transform", {1, -2}).code(), ErrorCode::kUnimplemented);
+}
 
-  // Of another model, of another rank, or damaged.
+// Of another model, of another rank, or damaged.
+TEST(Lora, AdaptersThatDoNotFitAreRefusedByName) {
+  auto model = load("llama");
+  ASSERT_NE(model, nullptr);
+  const auto folder = testing::model_folder("llama_lora");
+  const json good = testing::read_json(folder / "adapter_config.json");
   auto other = load("gpt2");
   ASSERT_NE(other, nullptr);
   EXPECT_NE(LoraAdapter::load(other->config(), folder).status().message().find("no linear layer"),

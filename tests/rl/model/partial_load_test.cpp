@@ -40,8 +40,8 @@ class CountingSource final : public WeightSource {
 struct Model {
   ModelConfig config;
   bool gguf = false;
-  std::unique_ptr<CountingSource> source;
-  std::optional<Parameters> whole;
+  std::unique_ptr<CountingSource> source = nullptr;
+  std::optional<Parameters> whole = {};
 };
 
 Model open(const std::filesystem::path& path, bool gguf = false) {
@@ -74,8 +74,8 @@ void expect_parts_equal_the_whole(const Model& model, std::int64_t parts) {
   for (std::int64_t part = 0; part < parts; ++part) {
     const auto cut = deal<std::int64_t>(size, parts, part);
     const ArenaRange range{cut.begin, cut.end};
-    const auto loaded =
-        Parameters::load(model.config, *model.source, model.gguf, {.only = RangeSet{range}});
+    const auto loaded = Parameters::load(model.config, *model.source, model.gguf,
+                                         {.head_seed = {}, .only = RangeSet{range}});
     ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
     EXPECT_TRUE(loaded->arena()
                     .narrow(0, range.begin, range.size())

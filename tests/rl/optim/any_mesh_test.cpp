@@ -150,6 +150,41 @@ struct Stretch {
   fs::path into = {};
 };
 
+LearnerOptions learner_options(const Training& run, const Mesh& mesh) {
+  LearnerOptions options;
+  options.optimizer = run.optimizer;
+  options.sgd.momentum = 0.9F;
+  options.zero = mesh.zero;
+  options.reshard_after_forward = mesh.reshard_after_forward;
+  options.shard_ranks = mesh.shard_ranks;
+  options.sharing = {mesh.tensor, mesh.cut};
+  return options;
+}
+
+// One rank's passes of a step, a round of leaves after the other.
+void make_passes(const Training& run, const Mesh& mesh, int rank, int step, Learner& learner) {
+  const ModelConfig& model = learner.model().config();
+  for (int first = 0; first < run.leaves; first += mesh.ranks) {
+    std::vector<std::uint8_t> adds;
+    for (int leaf = first; leaf < first + mesh.ranks; ++leaf)
+      adds.push_back(leaf < run.leaves && leaf_of(run, step, leaf, model).sequences() > 0 ? 1 : 0);
+    learner.begin_leaf(first + rank);
+    const bool last = first + mesh.ranks >= run.leaves;
+    for (int turn = 0; turn < mesh.tensor; ++turn) {
+      std::vector<std::uint8_t> in_turn(adds.size(), 0);
+      for (int of = turn * mesh.teams(); of < (turn + 1) * mesh.teams(); ++of)
+        in_turn[static_cast<std::size_t>(of)] = adds[static_cast<std::size_t>(of)];
+      for (int pass = 0; pass < kPasses; ++pass) {
+        if (pass + 1 == kPasses && learner.sums_in_passes())
+          learner.expect_last_pass(in_turn, last && turn + 1 == mesh.tensor);
+        learn_batch(run, learner, turn, pass_of(run, step, first + rank, pass, model));
+      }
+    }
+    const runtime::Status added = learner.add_round(adds, last);
+    ASSERT_TRUE(added.ok()) << added.to_string();
+  }
+}
+
 Outcome train_on(const Training& run, const Mesh& mesh, const Stretch& stretch = {}) {
   Outcome outcome;
   outcome.trained.resize(static_cast<std::size_t>(mesh.ranks));
@@ -165,42 +200,16 @@ Outcome train_on(const Training& run, const Mesh& mesh, const Stretch& stretch =
   for (int rank = 0; rank < mesh.ranks; ++rank) {
     threads.emplace_back([&, rank] {
       const auto at = static_cast<std::size_t>(rank);
-      LearnerOptions options;
-      options.optimizer = run.optimizer;
-      options.sgd.momentum = 0.9F;
-      options.zero = mesh.zero;
-      options.reshard_after_forward = mesh.reshard_after_forward;
-      options.shard_ranks = mesh.shard_ranks;
-      options.sharing = {mesh.tensor, mesh.cut};
       Learner learner(load(run),
                       {std::make_unique<Communicator>(std::move(links[at])), std::move(teams[at])},
-                      options);
-      const ModelConfig& model = learner.model().config();
+                      learner_options(run, mesh));
       if (!stretch.from.empty()) {
         const runtime::Status loaded = learner.load(stretch.from);
         ASSERT_TRUE(loaded.ok()) << loaded.to_string();
       }
       for (int step = stretch.first; step < stretch.last; ++step) {
-        for (int first = 0; first < run.leaves; first += mesh.ranks) {
-          std::vector<std::uint8_t> adds;
-          for (int leaf = first; leaf < first + mesh.ranks; ++leaf)
-            adds.push_back(
-                leaf < run.leaves && leaf_of(run, step, leaf, model).sequences() > 0 ? 1 : 0);
-          learner.begin_leaf(first + rank);
-          const bool last = first + mesh.ranks >= run.leaves;
-          for (int turn = 0; turn < mesh.tensor; ++turn) {
-            std::vector<std::uint8_t> in_turn(adds.size(), 0);
-            for (int of = turn * mesh.teams(); of < (turn + 1) * mesh.teams(); ++of)
-              in_turn[static_cast<std::size_t>(of)] = adds[static_cast<std::size_t>(of)];
-            for (int pass = 0; pass < kPasses; ++pass) {
-              if (pass + 1 == kPasses && learner.sums_in_passes())
-                learner.expect_last_pass(in_turn, last && turn + 1 == mesh.tensor);
-              learn_batch(run, learner, turn, pass_of(run, step, first + rank, pass, model));
-            }
-          }
-          const runtime::Status added = learner.add_round(adds, last);
-          ASSERT_TRUE(added.ok()) << added.to_string();
-        }
+        make_passes(run, mesh, rank, step, learner);
+        if (::testing::Test::HasFatalFailure()) return;
         const auto report = learner.apply(1e-2);
         ASSERT_TRUE(report.ok()) << report.status().to_string();
         if (rank == 0) outcome.norms.push_back(report->grad_norm);

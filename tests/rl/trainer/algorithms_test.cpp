@@ -34,32 +34,10 @@ constexpr const char* kOverlong =
     "reward.reward_kwargs.overlong_buffer_cfg.penalty_factor=0.5 "
     "reward.reward_kwargs.overlong_buffer_cfg.log=true";
 
-std::vector<Algorithm> algorithms() {
+std::vector<Algorithm> policy_losses() {
   const std::string estimator = "algorithm.adv_estimator=";
   const std::string actor = kActor;
-  const std::string gae = estimator + "gae algorithm.lam=0.95 critic.optim.lr=1e-3 ";
   return {
-      {"ppo", gae + "trainer.critic_warmup=2", "critic/vf_loss"},
-      {"vapo",
-       gae + "algorithm.critic_lam=1.0 algorithm.adaptive_lam_alpha=0.5 trainer.critic_warmup=4 " +
-           actor + "positive_nll_coef=0.1 " + actor + "clip_ratio_high=0.28",
-       "actor/positive_nll"},
-      {"ppo_shared", gae + "actor_rollout_ref.model.custom_forward=true",
-       "critic/vf_explained_var"},
-      {"pf_ppo", gae + "algorithm.use_pf_ppo=true algorithm.pf_ppo.reweight_method=pow",
-       "critic/vf_loss"},
-      {"grpo", estimator + "grpo " + actor + "use_kl_loss=true", "actor/kl_loss"},
-      {"dr_grpo",
-       estimator + "grpo algorithm.norm_adv_by_std_in_grpo=false " + actor +
-           "loss_agg_mode=seq-mean-token-sum-norm",
-       "actor/pg_loss"},
-      {"grpo_passk", estimator + "grpo_passk", "actor/pg_loss"},
-      {"dapo",
-       estimator + "grpo " + actor +
-           "clip_ratio_high=0.28 algorithm.filter_groups.enable=true data.gen_batch_size=6 "
-           "algorithm.mask_truncated=true " +
-           kOverlong,
-       "train/num_gen_batches", "reward/overlong_reward"},
       {"gspo",
        estimator + "grpo " + actor + "policy_loss.loss_mode=gspo " + actor +
            "clip_ratio_low=3e-4 " + actor + "clip_ratio_high=4e-4",
@@ -92,6 +70,35 @@ std::vector<Algorithm> algorithms() {
        estimator + "grpo " + actor + "policy_loss.loss_mode=dro " + actor +
            "policy_loss.dro_beta=0.1",
        "actor/pg_loss"},
+  };
+}
+
+std::vector<Algorithm> estimators() {
+  const std::string estimator = "algorithm.adv_estimator=";
+  const std::string actor = kActor;
+  const std::string gae = estimator + "gae algorithm.lam=0.95 critic.optim.lr=1e-3 ";
+  return {
+      {"ppo", gae + "trainer.critic_warmup=2", "critic/vf_loss"},
+      {"vapo",
+       gae + "algorithm.critic_lam=1.0 algorithm.adaptive_lam_alpha=0.5 trainer.critic_warmup=4 " +
+           actor + "positive_nll_coef=0.1 " + actor + "clip_ratio_high=0.28",
+       "actor/positive_nll"},
+      {"ppo_shared", gae + "actor_rollout_ref.model.custom_forward=true",
+       "critic/vf_explained_var"},
+      {"pf_ppo", gae + "algorithm.use_pf_ppo=true algorithm.pf_ppo.reweight_method=pow",
+       "critic/vf_loss"},
+      {"grpo", estimator + "grpo " + actor + "use_kl_loss=true", "actor/kl_loss"},
+      {"dr_grpo",
+       estimator + "grpo algorithm.norm_adv_by_std_in_grpo=false " + actor +
+           "loss_agg_mode=seq-mean-token-sum-norm",
+       "actor/pg_loss"},
+      {"grpo_passk", estimator + "grpo_passk", "actor/pg_loss"},
+      {"dapo",
+       estimator + "grpo " + actor +
+           "clip_ratio_high=0.28 algorithm.filter_groups.enable=true data.gen_batch_size=6 "
+           "algorithm.mask_truncated=true " +
+           kOverlong,
+       "train/num_gen_batches", "reward/overlong_reward"},
       {"reinforce",
        estimator + "rloo_vectorized algorithm.rollout_correction.bypass_mode=true "
                    "algorithm.rollout_correction.loss_type=reinforce "
@@ -132,6 +139,12 @@ std::vector<Algorithm> algorithms() {
       {"muon", actor + "optim.optimizer=Muon " + actor + "optim.lr_scheduler_type=wsd",
        "actor/pg_loss"},
   };
+}
+
+std::vector<Algorithm> algorithms() {
+  std::vector<Algorithm> all = estimators();
+  for (Algorithm& one : policy_losses()) all.push_back(std::move(one));
+  return all;
 }
 
 class AlgorithmTest : public TrainerTest, public ::testing::WithParamInterface<Algorithm> {};

@@ -292,6 +292,52 @@ TEST_F(TrainerTest, TwoWorkersOnTwoNodesTakeTheStepsOfOne) {
   }
 }
 
+/// What is said of a sample is said of this sample.
+void expect_own_scores(const fs::path& dump) {
+  std::ifstream in(dump);
+  for (std::string line; std::getline(in, line);) {
+    const auto sample = nlohmann::json::parse(line);
+    const std::string output = sample["output"], truth = sample["gts"];
+    if (sample.contains("length")) {
+      EXPECT_EQ(sample["length"].get<double>(), static_cast<double>(output.size()));
+      EXPECT_EQ(sample["first"].get<double>(), static_cast<double>(truth.front()));
+      EXPECT_NEAR(sample["score"].get<double>(),
+                  static_cast<double>(output.size()) / 10 + static_cast<double>(truth.front()),
+                  1e-6);
+    }
+    std::string sorted = sample["input"].get<std::string>().substr(
+        sample["input"].get<std::string>().size() - truth.size());
+    std::sort(sorted.begin(), sorted.end());
+    EXPECT_EQ(sorted, truth);
+  }
+}
+
+/// The same numbers of one worker, of two with the samples as they were drawn, and of two with them
+/// spread. Whether spreading evened anything out.
+bool expect_same_steps(const std::vector<std::vector<nlohmann::json>>& runs) {
+  bool moved = false;
+  for (std::size_t step = 0; step < 3; ++step) {
+    const nlohmann::json &one = runs[0][step], &drawn = runs[1][step], &spread = runs[2][step];
+    for (const char* metric : {"critic/score/mean", "critic/rewards/mean", "critic/advantages/max",
+                               "response_length/mean", "actor/pg_loss", "actor/grad_norm",
+                               "actor/kl_loss", "critic/vf_loss", "reward/length"}) {
+      EXPECT_EQ(one.contains(metric), spread.contains(metric)) << metric;
+      if (!one.contains(metric) || !spread.contains(metric)) continue;
+      const double expected = one[metric];
+      EXPECT_NEAR(spread[metric].get<double>(), expected, 1e-4 * std::abs(expected) + 1e-6)
+          << metric << " of step " << step + 1;
+      EXPECT_NEAR(drawn[metric].get<double>(), expected, 1e-4 * std::abs(expected) + 1e-6)
+          << metric << " of step " << step + 1 << ", not spread";
+    }
+    if (spread["reward/failed"] != 0.0)
+      continue;  // what is left out is not trained, wherever it is
+    EXPECT_EQ(drawn["global_seqlen/balanced_max"], drawn["global_seqlen/max"]);
+    // Mini-batches are evened out, and as a rule their sums with them.
+    moved = moved || spread["global_seqlen/balanced_max"] < spread["global_seqlen/max"];
+  }
+  return moved;
+}
+
 // Responses of 1 to 16 tokens. What is computed does not depend on who computes it, with estimates
 // and references of each token, samples without a score and rewards of the user's, too.
 TEST_F(TrainerTest, SamplesAreSpreadOverWorkersByTheirTokens) {
@@ -333,45 +379,9 @@ TEST_F(TrainerTest, SamplesAreSpreadOverWorkersByTheirTokens) {
       for (const std::string& line : numbers(run_folder))
         steps.push_back(nlohmann::json::parse(line)["data"]);
       ASSERT_EQ(steps.size(), 3u);
-      // What is said of a sample is said of this sample.
-      std::ifstream in(run_folder / "dump" / "2.jsonl");
-      for (std::string line; std::getline(in, line);) {
-        const auto sample = nlohmann::json::parse(line);
-        const std::string output = sample["output"], truth = sample["gts"];
-        if (sample.contains("length")) {
-          EXPECT_EQ(sample["length"].get<double>(), static_cast<double>(output.size()));
-          EXPECT_EQ(sample["first"].get<double>(), static_cast<double>(truth.front()));
-          EXPECT_NEAR(sample["score"].get<double>(),
-                      static_cast<double>(output.size()) / 10 + static_cast<double>(truth.front()),
-                      1e-6);
-        }
-        std::string sorted = sample["input"].get<std::string>().substr(
-            sample["input"].get<std::string>().size() - truth.size());
-        std::sort(sorted.begin(), sorted.end());
-        EXPECT_EQ(sorted, truth);
-      }
+      expect_own_scores(run_folder / "dump" / "2.jsonl");
     }
-    bool moved = false;
-    for (std::size_t step = 0; step < 3; ++step) {
-      const nlohmann::json &one = runs[0][step], &drawn = runs[1][step], &spread = runs[2][step];
-      for (const char* metric :
-           {"critic/score/mean", "critic/rewards/mean", "critic/advantages/max",
-            "response_length/mean", "actor/pg_loss", "actor/grad_norm", "actor/kl_loss",
-            "critic/vf_loss", "reward/length"}) {
-        EXPECT_EQ(one.contains(metric), spread.contains(metric)) << metric;
-        if (!one.contains(metric) || !spread.contains(metric)) continue;
-        const double expected = one[metric];
-        EXPECT_NEAR(spread[metric].get<double>(), expected, 1e-4 * std::abs(expected) + 1e-6)
-            << metric << " of step " << step + 1;
-        EXPECT_NEAR(drawn[metric].get<double>(), expected, 1e-4 * std::abs(expected) + 1e-6)
-            << metric << " of step " << step + 1 << ", not spread";
-      }
-      if (spread["reward/failed"] != 0.0)
-        continue;  // what is left out is not trained, wherever it is
-      EXPECT_EQ(drawn["global_seqlen/balanced_max"], drawn["global_seqlen/max"]);
-      // Mini-batches are evened out, and as a rule their sums with them.
-      moved = moved || spread["global_seqlen/balanced_max"] < spread["global_seqlen/max"];
-    }
+    const bool moved = expect_same_steps(runs);
     EXPECT_TRUE(moved || options.starts_with(python));
   }
 }

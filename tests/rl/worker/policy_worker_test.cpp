@@ -93,6 +93,29 @@ class PolicyWorkerTest : public ::testing::Test {
     Metrics metrics;
     std::vector<std::int32_t> responses;  // in prompt order within mini-batches
   };
+  /// Moves prompts to the workers of their leaves; 0 leaves: they stay.
+  static RowLeaves deal(std::int64_t leaves, std::vector<PromptShard>& shards,
+                        std::vector<RolloutBatch>& batches) {
+    RowLeaves cut{.count = leaves};
+    if (leaves == 0) return cut;
+    std::vector<std::vector<std::int64_t>> tokens;
+    for (const PromptShard& shard : shards) {
+      std::vector<std::int64_t>& of_rank = tokens.emplace_back();
+      for (const std::int64_t prompt : shard.prompts) of_rank.push_back(10 + prompt % 3);
+    }
+    const BalancedShards dealt = deal_leaves(shards, tokens, leaves, /*evenly=*/true);
+    shards = dealt.shards;
+    std::vector<RolloutBatch> moved;
+    for (std::size_t rank = 0; rank < batches.size(); ++rank) {
+      moved.push_back(*collect_prompts(batches, dealt.places[rank]));
+      std::vector<std::int64_t>& of_rank = cut.of_rows.emplace_back();
+      for (const std::int64_t leaf : dealt.leaves[rank])
+        of_rank.insert(of_rank.end(), kSamples, leaf);
+    }
+    batches = std::move(moved);
+    return cut;
+  }
+
   static StepResult step(int ranks, const PolicyOptions& options, std::int64_t leaves = 0) {
     auto shards = shard_prompts(8, 4, ranks);
     const std::shared_ptr<Rendezvous> rendezvous = make_local_rendezvous();
@@ -116,24 +139,7 @@ class PolicyWorkerTest : public ::testing::Test {
       ASSERT_TRUE(batch.ok()) << batch.status().to_string();
       batches[rank] = std::move(*batch);
     });
-    RowLeaves cut{.count = leaves};
-    if (leaves > 0) {
-      std::vector<std::vector<std::int64_t>> tokens;
-      for (const PromptShard& shard : shards) {
-        std::vector<std::int64_t>& of_rank = tokens.emplace_back();
-        for (const std::int64_t prompt : shard.prompts) of_rank.push_back(10 + prompt % 3);
-      }
-      const BalancedShards dealt = deal_leaves(shards, tokens, leaves, /*evenly=*/true);
-      shards = dealt.shards;
-      std::vector<RolloutBatch> moved;
-      for (std::size_t rank = 0; rank < batches.size(); ++rank) {
-        moved.push_back(*collect_prompts(batches, dealt.places[rank]));
-        std::vector<std::int64_t>& of_rank = cut.of_rows.emplace_back();
-        for (const std::int64_t leaf : dealt.leaves[rank])
-          of_rank.insert(of_rank.end(), kSamples, leaf);
-      }
-      batches = std::move(moved);
-    }
+    const RowLeaves cut = deal(leaves, shards, batches);
     each([&](std::size_t rank) {
       std::vector<RewardTask> tasks;
       (void)prompts(shards[rank].prompts, &tasks);

@@ -34,7 +34,7 @@ Probabilities probabilities() {
 TokenEstimates estimate(AdvantageEstimator estimator) {
   const auto estimates =
       estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
-                      {.estimator = estimator}, probabilities());
+                      {.estimator = estimator, .gae = {}}, probabilities());
   EXPECT_TRUE(estimates.ok()) << estimates.status().to_string();
   return *estimates;
 }
@@ -61,10 +61,11 @@ TEST(TokenBaseline, NeedsProbabilitiesOfEveryToken) {
   Probabilities few = probabilities();
   few.squares.pop_back();
   EXPECT_FALSE(estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
-                               {.estimator = AdvantageEstimator::kOptimalTokenBaseline}, few)
+                               {.estimator = AdvantageEstimator::kOptimalTokenBaseline, .gae = {}},
+                               few)
                    .ok());
   EXPECT_FALSE(estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
-                               {.estimator = AdvantageEstimator::kReinforcePlusPlus},
+                               {.estimator = AdvantageEstimator::kReinforcePlusPlus, .gae = {}},
                                probabilities())
                    .ok());
 }

@@ -61,6 +61,51 @@ std::map<std::string, Documented> documented_fields() {
   return fields;
 }
 
+/// What is printed beside what the guide says of it.
+class PrintedFields {
+ public:
+  void expect_documented(const std::string& kind, const Json& printed) {
+    ASSERT_TRUE(fields_.contains(kind)) << kind;
+    ASSERT_TRUE(printed.is_object()) << kind << ": " << printed;
+    const Documented& documented = fields_.at(kind);
+    seen_.insert(kind);
+    for (const std::string& field : documented.always)
+      EXPECT_TRUE(printed.contains(field))
+          << "the guide names " << field << " of " << kind << ": " << printed;
+    for (const auto& [field, value] : printed.items()) {
+      EXPECT_TRUE(documented.always.contains(field) || documented.sometimes.contains(field))
+          << "the guide does not name " << field << " of " << kind;
+      if (documented.sometimes.contains(field)) seen_.insert(kind + "." + field);
+    }
+  }
+  void expect_each(const std::string& kind, const Json& list) {
+    EXPECT_TRUE(list.is_array() && !list.empty()) << kind << ": " << list;
+    for (const Json& item : list) expect_documented(kind, item);
+  }
+  /// And the guide names nothing that was not there.
+  void expect_all_seen() const {
+    for (const auto& [kind, documented] : fields_) {
+      EXPECT_TRUE(seen_.contains(kind)) << kind << " was not printed";
+      for (const std::string& field : documented.sometimes)
+        EXPECT_TRUE(seen_.contains(kind + "." + field))
+            << field << " of " << kind << " was not printed";
+    }
+  }
+
+ private:
+  const std::map<std::string, Documented> fields_ = documented_fields();
+  std::set<std::string> seen_;
+};
+
+/// The node that joined the head's; empty: none has.
+std::string joined_node(const Result<ClusterState>& state) {
+  if (!state.ok()) return "";
+  for (const NodeInfo& node : state->nodes) {
+    if (!node.is_head) return node.node.hex();
+  }
+  return "";
+}
+
 TEST_F(ObserveTest, TheGuideNamesTheFieldsThatArePrinted) {
   // Something of everything.
   auto idle = counter(0, {.name = "idle"}), dead = counter();
@@ -77,11 +122,7 @@ TEST_F(ObserveTest, TheGuideNamesTheFieldsThatArePrinted) {
                   "--block"});
   std::string drained;
   ASSERT_TRUE(eventually([&] {
-    const auto state = rt_->cluster().state();
-    if (!state.ok()) return false;
-    for (const NodeInfo& node : state->nodes) {
-      if (!node.is_head) drained = node.node.hex();
-    }
+    drained = joined_node(rt_->cluster().state());
     return !drained.empty();
   })) << second.output();
   ActorOptions there;
@@ -89,34 +130,15 @@ TEST_F(ObserveTest, TheGuideNamesTheFieldsThatArePrinted) {
   auto held_up = counter(0, there);
   auto sleeping = held_up.call(&Counter::sleep_ms, 60'000);
 
-  const auto fields = documented_fields();
-  std::set<std::string> seen;
-  const auto expect_documented = [&](const std::string& kind, const Json& printed) {
-    ASSERT_TRUE(fields.contains(kind)) << kind;
-    ASSERT_TRUE(printed.is_object()) << kind << ": " << printed;
-    const Documented& documented = fields.at(kind);
-    seen.insert(kind);
-    for (const std::string& field : documented.always)
-      EXPECT_TRUE(printed.contains(field))
-          << "the guide names " << field << " of " << kind << ": " << printed;
-    for (const auto& [field, value] : printed.items()) {
-      EXPECT_TRUE(documented.always.contains(field) || documented.sometimes.contains(field))
-          << "the guide does not name " << field << " of " << kind;
-      if (documented.sometimes.contains(field)) seen.insert(kind + "." + field);
-    }
-  };
-  const auto expect_each = [&](const std::string& kind, const Json& list) {
-    EXPECT_TRUE(list.is_array() && !list.empty()) << kind << ": " << list;
-    for (const Json& item : list) expect_documented(kind, item);
-  };
+  PrintedFields printed;
   const auto print = [&](std::vector<std::string> arguments) {
     arguments.push_back("--json");
     const CommandResult result = starling(arguments);
     return result.output.find_first_of("[{") == std::string::npos ? Json() : json_of(result.output);
   };
   const Json stack = print({"stack", "idle"});
-  expect_documented("stack", stack);
-  expect_each("threads", stack["threads"]);
+  printed.expect_documented("stack", stack);
+  printed.expect_each("threads", stack["threads"]);
   Command drain({STARLING_BIN_DIR "/starling", "drain", drained, "--deadline", "50s", "--address",
                  address()});
   Json nodes;
@@ -124,41 +146,34 @@ TEST_F(ObserveTest, TheGuideNamesTheFieldsThatArePrinted) {
     nodes = print({"list", "nodes", "--state", "draining"});
     return nodes.is_array() && !nodes.empty();
   })) << drain.output();
-  expect_each("nodes", nodes);
-  expect_documented("drain", nodes[0]["drain"]);
-  expect_each("nodes", print({"list", "nodes"}));
-  expect_each("actors", print({"list", "actors"}));
-  expect_each("workers", print({"list", "workers"}));
+  printed.expect_each("nodes", nodes);
+  printed.expect_documented("drain", nodes[0]["drain"]);
+  printed.expect_each("nodes", print({"list", "nodes"}));
+  printed.expect_each("actors", print({"list", "actors"}));
+  printed.expect_each("workers", print({"list", "workers"}));
   const Json groups = print({"list", "placement-groups"});
-  expect_each("placement-groups", groups);
-  expect_each("bundles", groups[0]["bundles"]);
+  printed.expect_each("placement-groups", groups);
+  printed.expect_each("bundles", groups[0]["bundles"]);
   const Json jobs = print({"list", "jobs"});
-  expect_each("jobs", jobs);
+  printed.expect_each("jobs", jobs);
   EXPECT_EQ(print({"job", "list"}).size(), jobs.size());
-  expect_documented("job status", print({"job", "status", jobs[0]["id"]}));
+  printed.expect_documented("job status", print({"job", "status", jobs[0]["id"]}));
   const Json objects = print({"list", "objects"});
-  expect_documented("list objects", objects);
-  expect_each("objects", objects["objects"]);
-  for (const Json& object : objects["objects"]) {
-    for (const Json& borrowed : object["borrowers"]) expect_documented("borrowers", borrowed);
-  }
-  expect_each("stores", objects["stores"]);
+  printed.expect_documented("list objects", objects);
+  printed.expect_each("objects", objects["objects"]);
+  for (const Json& object : objects["objects"])
+    for (const Json& one : object["borrowers"]) printed.expect_documented("borrowers", one);
+  printed.expect_each("stores", objects["stores"]);
   const Json status = print({"status"});
-  expect_documented("status", status);
-  expect_each("nodes", status["nodes"]);
-  expect_each("actors", status["actors"]);
-  expect_each("placement-groups", status["placement_groups"]);
-  expect_each("jobs", status["jobs"]);
+  printed.expect_documented("status", status);
+  printed.expect_each("nodes", status["nodes"]);
+  printed.expect_each("actors", status["actors"]);
+  printed.expect_each("placement-groups", status["placement_groups"]);
+  printed.expect_each("jobs", status["jobs"]);
   const Json doctor = print({"doctor"});
-  expect_documented("doctor", doctor);
-  expect_each("findings", doctor["findings"]);
-  // And nothing that is not there.
-  for (const auto& [kind, documented] : fields) {
-    EXPECT_TRUE(seen.contains(kind)) << kind << " was not printed";
-    for (const std::string& field : documented.sometimes)
-      EXPECT_TRUE(seen.contains(kind + "." + field))
-          << field << " of " << kind << " was not printed";
-  }
+  printed.expect_documented("doctor", doctor);
+  printed.expect_each("findings", doctor["findings"]);
+  printed.expect_all_seen();
 }
 
 bool all_answered([[maybe_unused]] const Json& report) {

@@ -56,7 +56,7 @@ NodeDrain full_drain() {
           std::chrono::milliseconds(1'700'000'030'000), 5, "1 actor"};
 }
 
-std::vector<ControlRequest::Body> all_bodies() {
+NodeInfo full_node() {
   NodeInfo node;
   node.node = NodeId::random();
   node.address = "10.0.0.1:6399";
@@ -69,26 +69,39 @@ std::vector<ControlRequest::Body> all_bodies() {
   node.alive = false;
   node.joined_as = 4;
   node.drain = full_drain();
-  GroupSpec group{GroupId::random(),
-                  "gang",
-                  GroupStrategy::kStrictSpread,
-                  {{{"CPU", 1}}, {{"GPU", 1}, {"CPU", 2}}},
-                  {{}, {{"zone", "in(a, b)"}}},
-                  "lab",
-                  true};
-  JobInfo job{JobId::random(),
-              NodeId::random(),
-              "./driver x",
-              9,
-              false,
-              true,
-              "alice",
-              1'700'000'000'000,
-              1'700'000'001'000,
-              JobOutcome::kStopped,
-              full_cause(),
-              GroupId::random()};
-  const JobFile file{"sub/run", JobFile::Kind::kFile, true, 12, std::string(64, 'a'), ""};
+  return node;
+}
+
+GroupSpec full_group() {
+  return {GroupId::random(),
+          "gang",
+          GroupStrategy::kStrictSpread,
+          {{{"CPU", 1}}, {{"GPU", 1}, {"CPU", 2}}},
+          {{}, {{"zone", "in(a, b)"}}},
+          "lab",
+          true};
+}
+
+JobInfo full_job() {
+  return {JobId::random(),
+          NodeId::random(),
+          "./driver x",
+          9,
+          false,
+          true,
+          "alice",
+          1'700'000'000'000,
+          1'700'000'001'000,
+          JobOutcome::kStopped,
+          full_cause(),
+          GroupId::random()};
+}
+
+JobFile full_file() {
+  return {"sub/run", JobFile::Kind::kFile, true, 12, std::string(64, 'a'), ""};
+}
+
+std::vector<ControlRequest::Body> bodies_of_clients() {
   return {
       control::Heartbeat{},
       control::RegisterDriver{full_driver()},
@@ -101,17 +114,17 @@ std::vector<ControlRequest::Body> all_bodies() {
       control::KvAdd{"key", -5},
       control::KvDelete{"key"},
       control::QueryCluster{},
-      control::CreateGroup{group},
+      control::CreateGroup{full_group()},
       control::RemoveGroup{GroupId::random()},
       control::SubmitJob{{"./driver", "a b"}, "/tmp", {{"K", "V"}}},
       control::SubmitJob{{"./driver"},
                          "",
                          {},
                          true,
-                         {file,
+                         {full_file(),
                           {"link", JobFile::Kind::kLink, false, 0, "", "sub/run"},
                           {"sub", JobFile::Kind::kFolder, false, 0, "", ""}},
-                         file},
+                         full_file()},
       control::SubmitJob{{"./driver"}, "", {}, true, {}, {}, JobId::random(), GroupId::random()},
       control::QueueJob{JobId::random(),
                         GroupId::random(),
@@ -123,12 +136,20 @@ std::vector<ControlRequest::Body> all_bodies() {
       control::StoreFile{std::string(64, 'a'), 12, 4, std::string("\0data", 5)},
       control::DriverDone{-3},
       control::CancelJob{JobId::random()},
-      control::ReadLog{"worker-1.log", 1 << 20, 77},
+      control::ReadLog{"worker-1.log", 1 << 20, 77}};
+}
+
+/// Between nodes and the head, and about them.
+std::vector<ControlRequest::Body> bodies_of_nodes() {
+  return {
       control::StopNode{},
-      control::RegisterNode{node, false, NodeId::random(), {}, {}},
-      control::RegisterNode{
-          node, true, {}, {{ActorId::random(), 7}, {ActorId::random(), 8}}, {JobId::random()}},
-      control::StartJob{job, full_driver()},
+      control::RegisterNode{full_node(), false, NodeId::random(), {}, {}},
+      control::RegisterNode{full_node(),
+                            true,
+                            {},
+                            {{ActorId::random(), 7}, {ActorId::random(), 8}},
+                            {JobId::random()}},
+      control::StartJob{full_job(), full_driver()},
       control::EndJob{JobId::random(), JobOutcome::kSucceeded, full_cause(), 1'700'000'000'000,
                       true, true},
       control::ActorExited{ActorId::random(), 7, full_cause()},
@@ -158,6 +179,12 @@ std::vector<ControlRequest::Body> all_bodies() {
                        {GroupId::random(), GroupId::random()}},
       control::QueryDemand{},
       ObserveControl{control::ReadClock{}}};
+}
+
+std::vector<ControlRequest::Body> all_bodies() {
+  std::vector<ControlRequest::Body> all = bodies_of_clients();
+  for (ControlRequest::Body& body : bodies_of_nodes()) all.push_back(std::move(body));
+  return all;
 }
 
 Demand full_demand() {
