@@ -52,7 +52,7 @@ class Trainer {
   /// configuration asks for; unless trainer.save_freq=0, the last step is saved, and where one
   /// fails before it has updated anything, or its validation does, what was trained before.
   /// Checkpoints are written while the next steps are taken; the last is waited for. One that
-  /// cannot be written does not stop the training: fit() goes on and returns that failure at the
+  /// cannot be written does not stop the training: fit() continues and returns that failure at the
   /// end.
   runtime::Status fit();
 
@@ -97,7 +97,7 @@ class Trainer {
   const std::vector<std::string>& alarms() const;
 
   /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that
-  /// wrote the checkpoint it goes on from.
+  /// wrote the checkpoint it continues from.
   std::optional<std::string> stopped_early() const;
 
   /// Samples of the first and of the last validation; empty unless `trainer.log_val_generations`

@@ -87,7 +87,7 @@ std::vector<std::string> take_address(int argc, char** argv, std::string& addres
 
 /// No further calls of this process; waits for those that were made, at most until the deadline.
 void hold_until_quiet(Process& process, ActorClient& client, Deadline deadline) {
-  // Shared: at the deadline the calls go on, and so may what tells of their end.
+  // Shared: at the deadline the calls continue, and so may what tells of their end.
   auto quiet = std::make_shared<Event>(process.loop());
   client.hold_calls(actor_died(client.describe() + " is being terminated by this process"),
                     [quiet] { quiet->set(); });
@@ -384,7 +384,7 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
 }
 
 Result<std::shared_ptr<ActorClient>> Runtime::finish_actor(const PendingActor& pending) {
-  // Nobody should wonder for minutes what a program waits for.
+  // A user should not wonder for minutes what a program waits for.
   if (!pending.created->wait(deadline_after(kSilentWait))) explain_wait(pending.actor);
   // It always settles, at its own deadline at the latest.
   if (!pending.created->wait(Deadline::max())) return cancelled("the runtime was stopped");

@@ -21,7 +21,7 @@ int job_stop_command(const std::string& address, const std::string& what);
 /// several do.
 Result<JobInfo> find_job(const ClusterState& state, const std::string& what);
 /// What `submit` exits with: the command's exit code, 128 + N after signal N; nothing while it
-/// runs, and when nobody knows.
+/// runs, and when it is unknown.
 std::optional<int> exit_code_of(const JobInfo& job);
 nlohmann::ordered_json to_json(const JobInfo& job, const ClusterState& state);
 void print_row(const JobInfo& job, const ClusterState& state);

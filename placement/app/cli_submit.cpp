@@ -78,7 +78,7 @@ struct Submission {
 /// One attempt to have the job begin at a node.
 struct Start {
   Status status;
-  bool may_have_begun = false;  // nobody knows, when a connection ends before an answer came
+  bool may_have_begun = false;  // unknown, when a connection ends before an answer came
   std::shared_ptr<Submission> submission;
   NodeClient* client = nullptr;
   std::unique_ptr<NodeClient> elsewhere;  // `client`, where it is another node than the one asked

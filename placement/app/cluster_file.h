@@ -1,5 +1,5 @@
 // The cluster's description in a journal's folder, in its own file (cluster.json, 0600), so that
-// `starling start --head --journal` goes on with it.
+// `starling start --head --journal` continues with it.
 #pragma once
 
 #include <filesystem>

@@ -21,7 +21,7 @@ inline constexpr const char* kStatusKey =
     "starling.autoscaler.status";  // status_json(): what `starling autoscaler status` shows
 
 /// Lives on the event loop. What it asks of the provider is in the records first, so that whoever
-/// goes on after a kill -9, of this process or of the head's, knows of it.
+/// continues after a kill -9, of this process or of the head's, knows of it.
 class Autoscaler {
  public:
   struct Options {

@@ -17,7 +17,7 @@ namespace placement {
 enum class Capacity { kOnDemand, kSpot };
 std::string_view to_string(Capacity capacity);  // "on-demand", "spot"
 
-// Labels of the nodes that the autoscaler adds, beside those of their type.
+// Labels of the nodes that the autoscaler adds, next to those of their type.
 inline constexpr std::string_view kAutoscalerIdLabel =
     "starling.io/autoscaler-id";  // by which it knows them again
 inline constexpr std::string_view kNodeTypeLabel = "starling.io/node-type";
@@ -60,7 +60,7 @@ struct AutoscalerConfig {
   static constexpr std::size_t kNodesMax = 1000;
   static constexpr std::size_t kTypesMax = 100;
 
-  // Of all nodes in the cluster: the one beside the head and those that others have started count.
+  // Of all nodes in the cluster: the one next to the head and those that others have started count.
   std::size_t min_nodes = 0;
   std::size_t max_nodes = 0;
   std::vector<NodeType> types;  // where several are as good, the first is taken

@@ -198,7 +198,7 @@ Result<ActorPlace> ClusterScheduler::place_in_bundle(const ActorSpec& actor,
   Status status = runtime::resource_exhausted(in_bundle + " lacks " +
                                               bundle.room.missing(demand, bundle.total));
   if (Room(bundle.total, bundle.gpus).covers(demand)) return status;
-  // The bundle never grows, so that waiting would be in vain.
+  // The bundle never grows, so that waiting would be useless.
   return runtime::invalid_argument(status.message() + "; the whole bundle is " +
                                    bundle.total.to_string());
 }

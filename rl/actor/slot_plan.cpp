@@ -112,7 +112,7 @@ Status check_memory(const SlotOptions& options, std::span<const NodeRoom> nodes,
       or_fewer_workers(options));
 }
 
-// Waiting would be in vain.
+// Waiting would be useless.
 Status check_private_cpus(const SlotOptions& options, std::span<const NodeRoom> nodes) {
   double most = 0;
   for (const NodeRoom& node : nodes) {

@@ -22,7 +22,7 @@ class TurnText {
                                           nlohmann::ordered_json variables);
 
   /// Ids of what follows a turn that ended with the token `last`: the rest of its end, `messages`
-  /// ({"role", "content"}), and what asks the model to go on. kInvalidArgument: the template
+  /// ({"role", "content"}), and what asks the model to continue. kInvalidArgument: the template
   /// refuses such messages, or shows a turn of the model otherwise once something follows it.
   runtime::Result<std::vector<std::int32_t>> between(std::int32_t last,
                                                      const nlohmann::ordered_json& messages) const;

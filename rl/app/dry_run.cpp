@@ -290,7 +290,7 @@ std::string kept_text(const TrainerOptions& trainer) {
          "\n  configuration and logs in " + trainer.folder.string() + "\n";
 }
 
-// Whether there is a checkpoint to go on from.
+// Whether there is a checkpoint to continue from.
 bool goes_on(const TrainerOptions& trainer, const Config& config) {
   const auto checkpoint = checkpoint_to_resume(trainer.resume, trainer.folder, config.command());
   return checkpoint.ok() && *checkpoint;

@@ -20,7 +20,7 @@ namespace rl {
 void tell_kept(const SaveTimes& save, const SaveBestOptions& best,
                const std::filesystem::path& folder, const MetricLogger& metrics);
 
-/// In a dry run: which checkpoint the run would go on from, and which keys have changed since;
+/// In a dry run: which checkpoint the run would continue from, and which keys have changed since;
 /// nothing where it would begin. `model`: where the model that `model_key` names is; one that is
 /// not here, or is made for the run (the toy model), is not compared. Errors: the run would refuse
 /// the checkpoint. Its files are not verified.

@@ -26,7 +26,7 @@ struct ChangedKey {
 /// nothing returned.
 std::vector<ChangedKey> changed_keys(const std::filesystem::path& checkpoint, const Config& now);
 
-/// Tells of them in the log, where there are some.
+/// Reports them in the log, where there are some.
 void tell_changed_keys(const std::filesystem::path& checkpoint, const Config& now);
 
 }  // namespace rl

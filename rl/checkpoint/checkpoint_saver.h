@@ -51,7 +51,7 @@ class CheckpointSaver {
   /// Writes a checkpoint whose failure is the caller's. Returns its folder.
   runtime::Result<std::filesystem::path> save_now(std::int64_t step, const CopyState& copy);
 
-  /// Saves the step that a failed one followed, if that is not saved yet, and tells of it.
+  /// Saves the step that a failed one followed, if that is not saved yet, and reports it.
   void keep(std::int64_t step, const CopyState& copy);
 
   /// Takes notice of a checkpoint that has been written meanwhile.

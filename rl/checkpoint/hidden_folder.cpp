@@ -92,7 +92,7 @@ void remove_dead_hidden_folders(const fs::path& root) {
     if (!is_hidden_name(folder.filename().string()) || ::lstat(folder.c_str(), &info) != 0 ||
         !S_ISDIR(info.st_mode))
       continue;
-    // Of this user's. Held, so that nobody takes it for living now.
+    // Of this user's. Held, so that no process takes it for living now.
     const auto dead = FileLock::of_dead(folder / kWriterLock);
     if (dead.ok() && dead->is_of(folder / kWriterLock)) remove_hidden_folder(folder);
   }

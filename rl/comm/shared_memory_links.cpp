@@ -234,7 +234,7 @@ class SharedMemoryLinks : public Links {
     }
     if (!other_sent.empty() || !other_received.empty())
       exchange->others = links_->start(other_sent, other_received, operation);
-    if (why().ok()) (void)pump();  // what the rings have room for is on its way
+    if (why().ok()) (void)pump();  // what the rings have room for is in transit
     return exchange;
   }
 

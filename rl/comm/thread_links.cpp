@@ -16,7 +16,7 @@ namespace {
 
 using runtime::Status;
 
-// One part on its way. Both sides hold it; the receiver copies.
+// One part in transit. Both sides hold it; the receiver copies.
 struct Parcel {
   std::uint64_t operation = 0;
   std::span<const std::byte> bytes;

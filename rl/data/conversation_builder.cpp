@@ -166,7 +166,7 @@ std::size_t ConversationBuilder::opening_answer(const DataRow& row,
 }
 
 // Renders the conversation as far as each turn of the assistant: before it, where the template asks
-// the model to go on, and behind it.
+// the model to continue, and behind it.
 Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pieces(
     const DataRow& row) const {
   const ordered_json& messages = row.prompt;

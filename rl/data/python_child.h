@@ -16,7 +16,7 @@
 namespace rl {
 
 /// A resource; one thread. Waited for when it is destroyed: a program ends with its input, or when
-/// nobody reads what it writes.
+/// no process reads what it writes.
 class PythonChild {
  public:
   /// python3, or what STARLING_PYTHON names, with `program` behind kPythonPrelude and `setup` as

@@ -13,7 +13,7 @@ namespace rl {
 
 struct SplitRecord {
   enum class Kind {
-    kMore,    // the record may go on behind `text`
+    kMore,    // the record may continue behind `text`
     kRecord,  // bytes [begin, end) are one; the next starts at `next`
     kEnd,     // there is none left
     kBad      // `problem` says why

@@ -3,7 +3,7 @@
 //   models--org--name/blobs/ETAG                 the bytes of a file, once for all revisions
 //   models--org--name/snapshots/COMMIT/FILE      a link to its blob
 //   models--org--name/refs/REVISION              the commit that a branch or tag was last seen at
-//   .locks/models--org--name/ETAG.lock           held by whoever fetches that blob
+//   .locks/models--org--name/ETAG.lock           held by the process that fetches that blob
 #pragma once
 
 #include <filesystem>
@@ -42,7 +42,7 @@ class HubCache {
   std::filesystem::path incomplete(const std::string& etag) const {
     return folder_ / "blobs" / (etag + ".incomplete");
   }
-  /// What whoever fetches a blob holds locked.
+  /// The lock of the process that fetches a blob.
   std::filesystem::path lock(const std::string& etag) const {
     return cache_ / ".locks" / folder_.filename() / (etag + ".lock");
   }
@@ -68,7 +68,7 @@ class HubCache {
 /// when the process ends.
 class BlobLock {
  public:
-  /// Makes the file and its folder; waits for whoever holds it.
+  /// Makes the file and its folder; waits for its holder.
   static runtime::Result<BlobLock> take(const std::filesystem::path& file);
   BlobLock(BlobLock&& other) noexcept;
   BlobLock& operator=(BlobLock&&) = delete;

@@ -1,4 +1,4 @@
-// A blob on its way: the bytes that are there, and their hash so far.
+// A blob in transit: the bytes that are there, and their hash so far.
 #pragma once
 
 #include <sodium.h>

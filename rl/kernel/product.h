@@ -1,5 +1,5 @@
 // Matrix products of any strides, for backward passes. Part of rl/kernel's promise (kernel.h), with
-// an order of its own: an element is the sum over stretches of kProductStretch of k, in their
+// its own order: an element is the sum over stretches of kProductStretch of k, in their
 // order, each one a chain of fused multiply-adds from zero. Whatever part of a product is computed,
 // its elements have the bits of the whole.
 #pragma once

@@ -12,7 +12,7 @@ namespace rl {
 namespace {
 
 // The lines that stay: complete, readable, and of a step up to `last_step`; none where the run
-// begins again. A line that was damaged is gone, and told of.
+// begins again. A line that was damaged is gone, and reported.
 std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step) {
   std::string kept;
   if (last_step == 0) {  // what is before the first step is behind any checkpoint

@@ -24,7 +24,7 @@ struct WandbOptions {
 /// Writes `folder/wandb/offline-run-<time>-<id>/run-<id>.wandb`: a log of LevelDB's form (blocks of
 /// 32 KiB, a checksum on each record) that holds wandb's protocol buffers. Nothing is sent
 /// anywhere. Every start of a run makes its own folder; the id, kept in
-/// `run_folder/wandb/run_id`, stays, so that a resumed run goes on where it was.
+/// `run_folder/wandb/run_id`, stays, so that a resumed run continues where it was.
 class WandbSink : public MetricSink {
  public:
   /// Errors: as errno says, with the path.

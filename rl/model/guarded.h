@@ -10,7 +10,7 @@
 
 namespace rl {
 
-/// An error of ours on its way through ATen: out of a listener of a pass.
+/// An error of ours that passes through ATen: out of a listener of a pass.
 class StatusException final : public std::exception {
  public:
   explicit StatusException(runtime::Status status) : status_(std::move(status)) {}

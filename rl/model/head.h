@@ -18,15 +18,15 @@ namespace rl {
 /// `config` with the output layer replaced by a head of `labels` numbers, as Hugging Face's classes
 /// ...ForTokenClassification and
 /// ...ForSequenceClassification have it. kCausalLm takes such a head away again. A bug for a config
-/// that has heads beside its output layer.
+/// that has heads next to its output layer.
 ModelConfig with_task(ModelConfig config, ModelTask task, std::int64_t labels = 1);
 
-/// `config` with one more head beside what it has: critic or reward on the policy's backbone.
+/// `config` with one more head next to what it has: critic or reward on the policy's backbone.
 /// kInvalidArgument: a head of that name is there, no outputs, or an unknown kind (the known ones
 /// are named).
 runtime::Result<ModelConfig> with_head(ModelConfig config, HeadConfig head);
 
-/// One number a token beside the output layer, under the names that TRL's
+/// One number a token next to the output layer, under the names that TRL's
 /// AutoModelForCausalLMWithValueHead saves.
 HeadConfig value_head();
 
@@ -58,7 +58,7 @@ class HeadInputs {
 struct HeadKind {
   std::string name;
 
-  /// Named NAME + suffix, as HeadInputs::weight() finds them; a name of its own for each kind of
+  /// Named NAME + suffix, as HeadInputs::weight() finds them; its own name for each kind of
   /// tensor.
   std::function<std::vector<FamilyParameter>(const ModelConfig& config, const HeadConfig& head)>
       parameters;

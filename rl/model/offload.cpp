@@ -142,7 +142,7 @@ void Offload::fetch() {
   try {
     const at::Tensor& arena = model_.parameters().arena();
     std::optional<c10::StreamGuard> stream;  // of its own, or the copies would wait for the
-                                             // computing that they are to go on behind
+                                             // computing that they are to continue behind
     if (arena.device().is_cuda())
       stream.emplace(c10::impl::VirtualGuardImpl(arena.device().type())
                          .getStreamFromGlobalPool(arena.device()));
@@ -163,7 +163,7 @@ void Offload::fetch() {
 }
 
 void Offload::await_stages(std::size_t count) {
-  CHECK(stays_ > 0);  // nobody fetches otherwise
+  CHECK(stays_ > 0);  // no one fetches otherwise
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [&] {
     return failure_ != nullptr || stages_there_ >= std::min(count, stages_.size());

@@ -18,7 +18,7 @@ namespace rl {
 /// too, as the output layer). Not those of embeddings, of routers, whose choices hang on small
 /// differences, nor of heads and adapters.
 ///
-/// A copy of what the arena held at the last refresh(): whoever changes the arena says so by
+/// A copy of what the arena held at the last refresh(): code that changes the arena says so by
 /// another. One thread at a time; borrows the arena.
 class QuantizedWeights {
  public:

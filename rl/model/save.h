@@ -48,7 +48,7 @@ runtime::Status verify_model_folder(const Parameters& parameters,
 runtime::Status save_tokenizer(const std::filesystem::path& model,
                                const std::filesystem::path& folder);
 
-/// What was written, with save_tokenizer()'s files beside it in `folder`, so that it generates as
+/// What was written, with save_tokenizer()'s files next to it in `folder`, so that it generates as
 /// it is. A failure stays as it is, and so does nothing: another rank writes it.
 runtime::Result<std::vector<std::filesystem::path>> with_tokenizer(
     runtime::Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& model,

@@ -27,7 +27,7 @@ fs::path file_of(const fs::path& folder, std::uint64_t number) {
   return folder / ("shared.starling-tmp-" + std::string(id));
 }
 
-// The file that others look for; locked, so that nobody takes it for a dead rank's.
+// The file that others look for; locked, so that no process takes it for a dead rank's.
 struct Made {
   std::uint64_t number = 0;  // 0: it could not be made
   FileLock lock = {};

@@ -200,7 +200,7 @@ void UnitWeights::after_pass() {
   let_go_of_all_but(kNone);
 }
 
-// What the unit's passes read is on its way, or there.
+// What the unit's passes read is in transit, or there.
 void UnitWeights::fetch(int unit) {
   if (coming_ == unit || there_[static_cast<std::size_t>(unit)] != 0) return;
   if (coming_ != kNone) bring(coming_);  // another pass has begun than this one

@@ -4,7 +4,7 @@
 // by {"ready": true} or {"fatal": why}; then calls, one at a time, each with an "id" that nobody
 // can guess, and answered by any object with that "id". A child that dies, answers no JSON or with
 // another id, or exceeds the time limit is killed with all that it started and replaced. While a
-// call hangs, another process takes its place, so that its limit passes beside the others' work.
+// call hangs, another process takes its place, so that its limit passes next to the others' work.
 //
 // With ProcessPoolOptions::copies the setup has "copies": true, and a program that answers
 // {"ready": true, "copies": true} is kept to make copies of: it has loaded what takes long to load,
@@ -35,8 +35,8 @@ struct ProcessPoolOptions {
   std::chrono::milliseconds timeout{10'000};         // of a call
   std::chrono::milliseconds start_timeout{120'000};  // of loading what the child loads
   bool copies = false;                               // see above
-  int retries = 2;                                   // of a call, beside its first try
-  bool overtake = true;  // a call that takes unusually long is tried a second time beside the
+  int retries = 2;                                   // of a call, after its first try
+  bool overtake = true;  // a call that takes unusually long is tried a second time next to the
                          // first, when a process is free; the first answer counts
 };
 
@@ -68,7 +68,7 @@ class ProcessPool {
   // -- Call by call: submit(), work() while open(), take_finished(). Not between the beginning and
   // the end of run().
 
-  /// A call to be done beside the others. Returns its number, counted from 0 since nothing was
+  /// A call to be done next to the others. Returns its number, counted from 0 since nothing was
   /// open.
   std::size_t submit(nlohmann::json call);
 

@@ -50,7 +50,7 @@ struct SandboxOptions {
 
 /// The share of the first ten cases that a program passes (verl's, with its `continuous`); 0
 /// without a program, or where it does not compile. A response for which the server gives no
-/// verdict has no score. Several calls of score() may be on their way at once, and share the
+/// verdict has no score. Several calls of score() may be in flight at once, and share the
 /// programs that may run at once.
 class SandboxScorer : public Scorer {
  public:

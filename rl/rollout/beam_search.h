@@ -39,7 +39,7 @@ class BeamSearch {
   /// How many candidates of each beam advance() needs at most: its likeliest, in any order.
   std::int64_t candidates_per_beam() const;
 
-  /// The beams to go on with; one, empty, at the beginning; none when the search is over.
+  /// The beams to continue with; one, empty, at the beginning; none when the search is over.
   const std::vector<Beam>& live() const { return live_; }
 
   /// One round, given candidates of every live beam.

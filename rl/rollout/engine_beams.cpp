@@ -72,7 +72,7 @@ void EngineBeams::advance(RunningRequest& running, std::uint64_t weight_version)
   running.candidates.assign(running.beams->live().size(), {});
 }
 
-// The sequences become the beams that go on, each with the blocks of the one it comes from.
+// The sequences become the beams that continue, each with the blocks of the one it comes from.
 void EngineBeams::move(RunningRequest& running, std::size_t before) {
   struct Computed {
     std::vector<std::int32_t> blocks;

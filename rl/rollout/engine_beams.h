@@ -27,7 +27,7 @@ class EngineBeams {
         requests_(requests),
         stats_(stats) {}
 
-  /// The likeliest ways on from one beam; with those of the last beam the search goes on.
+  /// The likeliest ways on from one beam; with those of the last beam the search continues.
   void collect(Sequence& sequence, std::span<const float> logits, std::uint64_t weight_version);
 
  private:

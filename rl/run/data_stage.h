@@ -53,7 +53,7 @@ class DataStage {
   /// What is probably meant otherwise in the data, after open().
   virtual std::vector<std::string> warnings() const { return {}; }
 
-  /// Models that each worker holds beside the one that it trains, and never changes: teachers,
+  /// Models that each worker holds next to the one that it trains, and never changes: teachers,
   /// references.
   virtual std::vector<std::filesystem::path> frozen_models() const { return {}; }
 

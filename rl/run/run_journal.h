@@ -21,7 +21,7 @@ class RunJournal {
   /// Writes a record to all places, and calls back.
   void record(const StepRecord& record);
 
-  /// Tells of an alarm, and ends the training if it is to.
+  /// Reports an alarm, and ends the training if it is to.
   void alarm(const std::string& text, AlarmAction action);
 
   /// No step is to follow.

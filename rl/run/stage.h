@@ -19,7 +19,7 @@ namespace rl {
 struct StageStep {
   Metrics metrics;
   bool losing = false;          // it took no update of some weights, since no gradient was finite
-  runtime::Status lost = {};    // why no checkpoint of these weights is worth having
+  runtime::Status lost = {};    // why no checkpoint of these weights is useful
   runtime::Status broken = {};  // why the run ends with this step, which has no record
 };
 
@@ -46,7 +46,7 @@ class Stage {
   /// Takes a step, counted from 1.
   virtual runtime::Result<StageStep> step(std::int64_t number) = 0;
 
-  /// Whether the state before a step that failed is still what a run can go on from.
+  /// Whether the state before a step that failed is still what a run can continue from.
   virtual bool can_repeat_step() const = 0;
 
   /// The epoch of the last batch, from 0.

@@ -19,7 +19,7 @@
 
 namespace rl {
 
-/// Every so many steps, or at the end of each epoch.
+/// Every N steps, or at the end of each epoch.
 struct StageInterval {
   std::int64_t steps = -1;  // below 1: never
   bool each_epoch = false;

@@ -193,7 +193,7 @@ Status StageTrainer::fit() {
   return validated.ok() ? run_->fit(std::numeric_limits<std::int64_t>::max()) : validated;
 }
 
-// Not where a run goes on: what it was before the first step stands in the logs already.
+// Not where a run continues: what it was before the first step stands in the logs already.
 Status StageTrainer::validate_first() {
   if (!options().validate_first || !stage_->validates() || steps_done() > 0) return {};
   Result<Metrics> validation = stage_->validate();

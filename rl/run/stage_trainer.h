@@ -70,7 +70,7 @@ class StageTrainer {
   const std::vector<std::string>& alarms() const { return journal_.alarms(); }
 
   /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that
-  /// wrote the checkpoint it goes on from.
+  /// wrote the checkpoint it continues from.
   std::optional<std::string> stopped_early() const { return run_->stopped_early(); }
 
  private:

@@ -54,7 +54,7 @@ Status TrainingRun::train(std::int64_t last) {
     const bool best =
         !saver_.losing() && (*validated || saves_now()) && saver_.is_best(steps_done_, *metrics);
     saver_.tell(*metrics);
-    // Before the checkpoint: a run that is killed in between goes on from an older one, and drops
+    // Before the checkpoint: a run that is killed in between continues from an older one, and drops
     // the records behind it. The other way round a record would be missing.
     record(std::move(*metrics));
     if (!lost_.ok()) return lost_;

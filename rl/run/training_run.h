@@ -41,7 +41,7 @@ class TrainingRun {
   /// One step; what fit() repeats.
   runtime::Result<Metrics> step();
 
-  /// Tells of what the stage finds alarming in metrics of now.
+  /// Reports what the stage finds alarming in metrics of now.
   void watch(Metrics& metrics);
 
   /// A record of now.
@@ -73,7 +73,7 @@ class TrainingRun {
   RunJournal& journal_;
   StepProfiler profiler_;
   EarlyStop early_stop_;
-  runtime::Status lost_;  // why no checkpoint of these weights is worth having
+  runtime::Status lost_;  // why no checkpoint of these weights is useful
   std::int64_t steps_done_ = 0;
   CheckpointSaver saver_;  // last, since its thread uses the rest
 };

@@ -27,7 +27,7 @@ class RenderBudget {
   /// Accounts for memory made on the way.
   void charge(std::size_t bytes);
   void charge_steps(std::int64_t steps);
-  /// Throws when a result of so many bytes is too long.
+  /// Throws when a result of N bytes is too long.
   void check_output(std::size_t bytes) const;
 
   /// Holds a level of nested evaluations, or of macro calls.

@@ -15,7 +15,7 @@
 
 namespace rl {
 
-/// Immutable; shared by any number of threads, each with a scratch of its own.
+/// Immutable; shared by any number of threads, each with its own scratch.
 class Normalizer {
  public:
   Normalizer() = default;

@@ -40,7 +40,7 @@ struct PieceList {
   }
 };
 
-/// Immutable; shared by any number of threads, each with lists and a scratch of its own.
+/// Immutable; shared by any number of threads, each with lists and its own scratch.
 class PreTokenizer {
  public:
   PreTokenizer() = default;

@@ -1,4 +1,4 @@
-// What lies beside a vocabulary in Hugging Face's older layouts (vocab.json and merges.txt, or a
+// What lies next to a vocabulary in Hugging Face's older layouts (vocab.json and merges.txt, or a
 // SentencePiece model): which class reads it, its added and special tokens, and whether begin and
 // end tokens are added. transformers converts such a folder when it loads it; here the same comes
 // out.

@@ -51,7 +51,7 @@ struct TensorView {
 };
 
 /// Writes tensors with string metadata ({"format": "pt"} is what transformers expects) to `file`.
-/// Atomic: a temporary file beside it is written, synced and renamed, so that readers see the old
+/// Atomic: a temporary file next to it is written, synced and renamed, so that readers see the old
 /// file or the new one; after an error the old file is untouched and the temporary one removed.
 /// SIGXFSZ must be ignored where a file-size limit is set. Errors: kInvalidArgument (duplicate
 /// name, shape that does not fit the data), kResourceExhausted (disk full), errno's otherwise.

@@ -424,7 +424,7 @@ void ActorClient::adopt(const ActorAddress& newer) {
     older = link_.worker();
     move_to(newer, section);
     if (older == link_.worker()) older = nullptr;
-    if (!link_.is_asking()) {  // else it goes on with the new address once it has its answer
+    if (!link_.is_asking()) {  // else it continues with the new address once it has its answer
       if (link_.is_open()) section.drop_lent();
       link_.reset();
       pump(section);

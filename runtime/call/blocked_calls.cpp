@@ -171,7 +171,7 @@ void BlockedCalls::on_waits(Entry& entry, const std::vector<WaitStep>& steps) co
 
 void BlockedCalls::on_cycle(Entry& entry, const std::vector<WaitStep>& steps) const {
   const std::string cycle = describe_cycle(steps);
-  // One of them is to fail, so that the others can go on; all agree on which.
+  // One of them is to fail, so that the others can continue; all agree on which.
   const bool breaks_here = std::none_of(steps.begin(), steps.end(), [&](const WaitStep& step) {
     return failing_order(step) > failing_order(steps.front());
   });

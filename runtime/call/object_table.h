@@ -32,7 +32,7 @@ class ObjectTable {
   /// are ignored.
   void hold(const ObjectLocation& location);
   void unhold(const ObjectLocation& location);
-  /// Nobody is left to borrow from.
+  /// No process is left to borrow from.
   void clear();
 
   /// What others have lent of this process's objects: calls visit(location, in flight) for each.

@@ -7,7 +7,7 @@
 namespace runtime {
 
 Result<GroupState> PendingGroup::get() const {
-  // Nobody should wonder for minutes what a program waits for.
+  // A user should not wonder for minutes what a program waits for.
   if (!placed_->wait(deadline_after(kSilentWait))) explain_wait();
   // The request always has an answer, at its own deadline at the latest.
   if (!placed_->wait(Deadline::max())) return cancelled("the runtime was stopped");

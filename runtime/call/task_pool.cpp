@@ -318,7 +318,7 @@ void TaskPool::keep_lineage(const TaskPtr& task, const ObjectValue& result) {
       if (!pool) return runtime::cancelled("the runtime was stopped");
       TaskPtr again = pool->make_task(function, std::move(arguments), options);
       again->lineage = std::move(lineage);
-      // Later, since whoever reads the lost object holds locks that sending a task takes too.
+      // Later, since the reader of the lost object holds locks that sending a task takes too.
       pool->process_->loop().post([pool, again] { pool->enqueue(again); });
       return again->result;
     };
@@ -421,7 +421,7 @@ void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
                        failure.code() == ErrorCode::kActorDied ||
                        failure.code() == ErrorCode::kUnavailable;
   const Deadline now = steady_now();
-  // The way to the node may be broken: asking at full speed would help nobody.
+  // The way to the node may be broken: asking at full speed would help no caller.
   queue.ask_after = now + queue.backoff.next();
   // What can never be had fails all that wait for it; else those whose time is up, and the others
   // ask again.

@@ -35,7 +35,7 @@ class ActorDirectory {
   /// `may_restart`: as if it had crashed.
   void kill(ActorId actor, bool may_restart, Deadline deadline, Done done);
   /// Tells the process that builds the actor, if one does, that calls wait for its constructor.
-  /// Nobody hears whether that came about.
+  /// The outcome is not reported.
   void tell_builder(control::ConstructorAwaited awaited);
   /// Lets the actor go on without the resources that it reserved.
   void park(ActorId actor, Deadline deadline, Done done);

@@ -24,7 +24,7 @@ ControlAnswerer answerer_for(const std::shared_ptr<Channel>& channel, const Mess
 /// rest.
 void send_event(Channel& channel, const ControlEvent& event);
 
-/// What a connection's preamble names to reach the head behind the node beside it.
+/// What a connection's preamble names to reach the head behind the node next to it.
 WorkerId head_target();
 
 /// Of a connection that outlives its sockets: one that was closed tells of a dead process, unless

@@ -20,7 +20,7 @@
 
 namespace runtime {
 
-/// A drain is recorded before anything happens, so a head that is started again goes on with it;
+/// A drain is recorded before anything happens, so a head that is started again continues with it;
 /// everything here may be done twice.
 class DrainManager {
  public:
@@ -39,7 +39,7 @@ class DrainManager {
   /// Does what can be done now for nodes to leave.
   void advance();
   void advance(NodeId node);
-  /// After ClusterTables::restore: goes on with the drains.
+  /// After ClusterTables::restore: continues with the drains.
   void restored();
   /// A node has joined, or come back.
   void node_connected(NodeId node);

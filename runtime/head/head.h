@@ -62,7 +62,7 @@ class Head {
   Status end_restore();
   /// For a journal: from now on changes() says what has changed since it was last asked.
   void follow() { tables_.follow(); }
-  /// The cluster ends: whatever looks for a place from now on waits, for a head that goes on with
+  /// The cluster ends: whatever looks for a place from now on waits, for a head that continues with
   /// the journal.
   void place_no_more() { groups_.place_no_more(); }
   std::vector<JournalWrite> changes() { return tables_.changes(); }

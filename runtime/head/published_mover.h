@@ -27,7 +27,7 @@ class PublishedMover {
 
   /// Has another node take each copy that is there.
   void move(NodeId node);
-  /// Whether a copy is on its way.
+  /// Whether a copy is in transit.
   bool is_moving(NodeId node) const;
   /// Whether the node has a published object that no node has which stays.
   bool has_sole_copies(NodeId node) const;

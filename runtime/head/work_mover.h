@@ -30,7 +30,7 @@ class WorkMover {
 
   /// Whatever may go and finds a place elsewhere; the others get the reason why they stay.
   void move(NodeId node);
-  /// Asks those that are on their way once more: they have less time, or were not heard.
+  /// Asks those that are in progress once more: they have less time, or were not heard.
   void ask_again(NodeId node);
   /// After a restart of the head, before others look for a place: keeps the places of those that
   /// were moving.

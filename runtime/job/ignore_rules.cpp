@@ -163,7 +163,7 @@ bool IgnorePattern::takes(const Token& token, std::uint8_t byte) const {
   return false;
 }
 
-/// Marks that a match may have come as far as this, and what it may go on with unread.
+/// Marks that a match may have come as far as this, and what it may continue with unread.
 void IgnorePattern::enter(std::size_t place, std::vector<std::uint8_t>& places) const {
   while (place <= tokens_.size() && !places[place]) {
     places[place] = 1;

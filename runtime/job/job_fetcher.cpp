@@ -19,14 +19,14 @@ constexpr auto kFetchPartTimeout = std::chrono::seconds(30);
 
 }  // namespace
 
-/// One folder on its way.
+/// One folder in transit.
 struct JobFetcher::Fetch {
   JobId job;
   Deadline deadline;
   std::shared_ptr<Channel> channel;
   std::string list;
   std::vector<JobFile> files;
-  std::vector<JobFile> missing;  // not fetched yet; the last one is on its way
+  std::vector<JobFile> missing;  // not fetched yet; the last one is in transit
   std::uint64_t received = 0;    // of that
 };
 

@@ -46,7 +46,7 @@ class JobFetcher {
     std::string list;    // encoded; of an offered folder
     std::string folder;  // once it is here
     std::vector<Found> waiting;
-    bool is_over = false;  // it was to be forgotten while it was on its way
+    bool is_over = false;  // it was to be forgotten while it was in transit
   };
 
   void read(const std::shared_ptr<Fetch>& fetch, const std::string& name, std::uint64_t offset,

@@ -58,7 +58,7 @@ Result<std::shared_ptr<ssl::context>> load_tls(const TlsFiles& files) {
 std::shared_ptr<ssl::context> RenewedTls::current() {
   if (!files_.any()) return nullptr;
   const fs::file_time_type changed = changed_at(files_);
-  if (changed == loaded_) return context_;  // also null: bad files are read, and told of, once
+  if (changed == loaded_) return context_;  // also null: bad files are read, and reported, once
   loaded_ = changed;
   auto fresh = load_tls(files_);
   if (fresh.ok())

@@ -55,7 +55,7 @@ class HeadLink {
 
   enum class Urgency { kWaits, kNow };
   /// Errors besides the head's: kDeadlineExceeded, kUnavailable (see above; or closed). kNow: also
-  /// kUnavailable that tells of a head that is away, long before the deadline.
+  /// kUnavailable that reports a head that is away, long before the deadline.
   void request(ControlRequest request, ControlAnswerer answer, Urgency urgency = Urgency::kWaits);
   /// Not while the head is away: then it is dropped.
   void event(const ControlEvent& event);

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kSamplePeriod{1};
-// Less than this part of the memory helps nobody.
+// Less than this part of the memory is no help.
 constexpr std::uint64_t kNotableShare = 200;
 
 std::string gib_text(std::uint64_t bytes) {

@@ -349,7 +349,7 @@ void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) 
         open->when_drained(kUnreadAnswersMax, [counted = std::move(counted)] {});
     };
   }
-  // Actors that will go on elsewhere save their state meanwhile.
+  // Actors that will continue elsewhere save their state meanwhile.
   const bool saves = std::holds_alternative<control::SaveState>(request->body);
   const bool from_node = channel->peer().role == Role::kNode;
   if (stopping_ && !from_node && !saves)

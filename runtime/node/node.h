@@ -54,7 +54,7 @@ class Node {
   /// Blocks until the node has stopped; says why: kCancelled when it was asked to, kUnavailable
   /// when its head is gone, or (is_fenced()) has declared it dead.
   Status wait();
-  /// The cluster goes on without it, and would take it as a new node.
+  /// The cluster continues without it, and would take it as a new node.
   bool is_fenced() const { return fenced_; }
   /// It was about to leave, or has asked for that. After wait().
   bool is_leaving() const { return departure_->is_leaving(); }

@@ -45,7 +45,7 @@ struct NodeOptions {
   bool is_head = false;           // that node: the head is a process next to it
   std::string program;            // starling, for the head's process
   std::filesystem::path journal;  // of the head; empty: what it knows ends with its process
-  bool durable = false;  // the journal outlives this node, and another one may go on with it
+  bool durable = false;  // the journal outlives this node, and another one may continue with it
   std::vector<std::string> autoscaler;  // arguments of `starling` for the process next to the head
                                         // that adds and removes nodes; empty: none
   std::chrono::milliseconds autoscaler_stop{

@@ -11,7 +11,7 @@ namespace runtime {
 namespace {
 
 constexpr std::size_t kEndedTracesMax = 64;
-constexpr std::size_t kEndedTraceBytesMax = 16 << 20;  // nobody may ever ask for them
+constexpr std::size_t kEndedTraceBytesMax = 16 << 20;  // they may never be asked for
 
 std::size_t trace_bytes(const TraceOfProcess& trace) {
   std::size_t bytes = trace.events.size();

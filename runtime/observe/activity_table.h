@@ -63,7 +63,7 @@ class ActivityTable {
   Classes ended_;
   std::deque<TraceOfProcess> ended_traces_;
   std::size_t ended_trace_bytes_ = 0;
-  std::uint64_t last_traced_ = 0;  // the connection after which to go on
+  std::uint64_t last_traced_ = 0;  // the connection after which to continue
   std::uint64_t record_until_ns_ = 0;
 };
 

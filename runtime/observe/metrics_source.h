@@ -42,7 +42,7 @@ struct MetricsServerOptions {
   /// What a caller has to show, one of these. Null: anybody may read.
   std::function<std::vector<std::string>()> keys;
   TlsFiles tls;
-  bool is_off = false;  // nobody may read, and whoever asks is told so
+  bool is_off = false;  // no one may read, and callers are told so
 };
 
 /// What the program brings along, so that the library needs neither HTTP nor a metrics format.

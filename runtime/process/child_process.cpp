@@ -35,7 +35,7 @@ constexpr std::chrono::milliseconds kLastSupervisorLook{20};
 // How long those that are to kill everything have for it.
 constexpr std::chrono::seconds kKillPatience{4};
 
-/// A file in memory, so that nobody has to feed a pipe.
+/// A file in memory, so that no thread has to feed a pipe.
 Result<FileDescriptor> open_input(const std::string& bytes) {
   if (bytes.empty()) {
     FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -37,7 +37,7 @@ class FileCache {
   Status make() const;
   /// Errors: as make_cache_folder() has them for what is there; none where nothing is.
   Status check() const;
-  /// Begins a file beside `file` that is to take its place: it is locked, so that only what a dead
+  /// Begins a file next to `file` that is to take its place: it is locked, so that only what a dead
   /// node has left is taken for that. Makes room. Errors: kResourceExhausted (the disk is full),
   /// what opening can say.
   Result<FileDescriptor> begin(const std::filesystem::path& part, unsigned mode,

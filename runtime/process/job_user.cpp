@@ -94,7 +94,7 @@ std::optional<uid_t> peer_user(const PeerInfo& peer, const std::string& node_add
   if (!remote.ok() || !own.ok()) return std::nullopt;
   const std::optional<Raw> wanted = raw_address(remote->host);
   if (!wanted) return std::nullopt;
-  // The peer's own socket, if it is one of this machine's: its owner is whoever made it. Only while
+  // The peer's own socket, if it is one of this machine's: its owner is who made it. Only while
   // it is open, since one that is not belongs to no process.
   std::optional<uid_t> found;
   for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {

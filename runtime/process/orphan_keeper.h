@@ -1,4 +1,4 @@
-// A process that goes on in a child, and keeps what is orphaned below it until it can end that.
+// A process that continues in a child, and keeps what is orphaned below it until it can end that.
 #pragma once
 
 namespace runtime {

@@ -16,7 +16,7 @@ struct ProcessWatch::State {
   State(EventLoop& loop, std::function<void()> callback)
       : pidfd(loop.context()), ended(std::move(callback)) {}
   asio::posix::stream_descriptor pidfd;
-  std::function<void()> ended;  // empty once it has run, or nobody wants it
+  std::function<void()> ended;  // empty once it has run, or is not wanted
 };
 
 Result<std::shared_ptr<ProcessWatch>> ProcessWatch::start(EventLoop& loop, pid_t process,

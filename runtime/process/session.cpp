@@ -197,7 +197,7 @@ Result<std::string> read_token_file(const std::string& file) {
   auto content = read_file(file, kSmallFileBytesMax);
   if (!content.ok()) return content.status();
   std::string token = trimmed_token(*content);
-  // Whoever names a file means to have a token, and is not to get a cluster with another one.
+  // A user who names a file means to have a token, and is not to get a cluster with another one.
   if (token.empty()) return invalid_argument(file + " is empty; put the cluster's token there");
   return token;
 }

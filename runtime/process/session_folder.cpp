@@ -196,7 +196,7 @@ void remove_dead_sessions(const fs::path& root) {
   const auto now = fs::file_time_type::clock::now();
   std::vector<EndedNode> ended;
   for (const fs::path& dir : *folders) {
-    // A folder without a node's lock in it is none of ours. Held, so that nobody takes it for
+    // A folder without a node's lock in it is none of ours. Held, so that no process takes it for
     // living now.
     const auto dead = FileLock::of_dead(dir / kNodeLock);
     if (!dead.ok()) continue;

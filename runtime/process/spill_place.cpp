@@ -42,7 +42,7 @@ std::uint64_t remove_spilled(const fs::path& folder) {
   return bytes;
 }
 
-/// Whoever owns a folder can move away what is in it, whatever its mode.
+/// The owner of a folder can move away what is in it, whatever its mode.
 Status check_owner(const fs::path& folder) {
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0) return errno_status(errno, folder.string());
@@ -90,7 +90,7 @@ void remove_dead_spills(const fs::path& parent) {
   for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
     const fs::path& folder = at->path();
     if (!is_spill_name(folder.filename().string()) || !check_private_folder(folder).ok()) continue;
-    // Held, so that nobody takes it for living now.
+    // Held, so that no process takes it for living now.
     const auto dead = FileLock::of_dead(folder / kSpillLock);
     if (!dead.ok() || !dead->is_of(folder / kSpillLock)) continue;
     const std::uint64_t bytes = remove_spilled(folder);

@@ -20,7 +20,7 @@ struct WorkerEnvironment {
   ClusterId cluster;        // STARLING_CLUSTER
   JobId job;                // STARLING_JOB
   std::string session_dir;  // STARLING_SESSION_DIR: of the node; its socket is node.sock in it, the
-                            // token is in token beside it
+                            // token is in token next to it
   std::string node_address;  // STARLING_NODE_ADDRESS: HOST:PORT
 
   /// Where the worker listens for calls from this node's processes.

@@ -32,7 +32,7 @@ Status has_left(const ObjectLocation& location) {
 
 }  // namespace
 
-/// A copy, whole or on its way.
+/// A copy, whole or in transit.
 struct Fetcher::Replica {
   ObjectLocation location;  // here
   std::string home;         // the endpoint of the object's own node
@@ -45,7 +45,7 @@ struct Fetcher::Replica {
   std::weak_ptr<Pull> pull;
 };
 
-/// One copy on its way. Chunks keep it alive, and it keeps the extent leased, so that a late chunk
+/// One copy in transit. Chunks keep it alive, and it keeps the extent leased, so that a late chunk
 /// never lands in memory that is used again.
 struct Fetcher::Pull {
   Pull(std::shared_ptr<StoreMemory> store_memory, std::uint64_t leased)
@@ -204,7 +204,7 @@ void Fetcher::on_stream(const PullPtr& pull, int stream, Result<std::shared_ptr<
   pump(pull);
 }
 
-// The others go on without it. With none left it is opened again, after a pause.
+// The others continue without it. With none left it is opened again, after a pause.
 void Fetcher::lost_stream(const PullPtr& pull, int stream, Status why) {
   pull->streams.erase(stream);
   if (!pull->streams.empty()) return pump(pull);

@@ -230,7 +230,7 @@ void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
 void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
                             const object_wire::Read& read) {
   if (!is_here(read.location)) {
-    // A copy, maybe still on its way: the part goes on when it has come.
+    // A copy, maybe still in transit: the part is sent when it has come.
     auto pass_on = [self = shared_from_this(), channel, read,
                     request = without_content(message)](Result<ObjectLocation> copy) {
       if (!copy.ok()) return answer(channel, request, object_wire::encode_failure(copy.status()));

@@ -3,7 +3,7 @@
 // lies inside a leased range is its process's business, which is why a put needs no message.
 //
 // A range is free again when its holder has given it back (or died) and nobody pins it. When the
-// store fills up, ranges that nobody reads move to disk and come back when somebody asks; who finds
+// store fills up, ranges that no process reads move to disk and come back when one asks; who finds
 // it full waits in line.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace runtime {
 
-/// Where objects go that nobody reads while the store is full. Fractions are of the store's
+/// Where objects go that no process reads while the store is full. Fractions are of the store's
 /// capacity.
 struct SpillOptions {
   std::string folder;  // of this store alone; empty: nothing is spilled
@@ -35,7 +35,7 @@ struct SpillOptions {
   double low_water = 0.7;   // down to here
 };
 
-/// An object of another node, for as long as it was on its way.
+/// An object of another node, for as long as it was in transit.
 struct FetchedObject {
   std::string from;  // the endpoint of its own node
   std::uint64_t bytes = 0;
@@ -57,18 +57,18 @@ struct ObjectStoreOptions {
   int chunks_in_flight_max = 4;
   int streams = 2;  // connections to a node that objects are fetched over
   std::chrono::milliseconds chunk_timeout{30000};
-  std::chrono::milliseconds wait_max{600000};  // nobody waits in line for room longer than that
+  std::chrono::milliseconds wait_max{600000};  // no process waits in line for room longer than that
   SpillOptions spill;
   /// Whether a node is in the cluster: tells one that is gone from one that cannot be reached.
   /// Null: none is ever known to be gone.
   std::function<void(NodeId, UniqueFunction<void(bool)>)> is_member;
   /// Where an object is whose node was drained and has left, as far as the cluster knows. Errors:
-  /// kNotFound. Null: nobody knows.
+  /// kNotFound. Null: it is not known.
   std::function<void(const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)>)>
       find_moved;
-  /// How the process of this node that had that pid ended, or empty. Null: nobody knows.
+  /// How the process of this node that had that pid ended, or empty. Null: it is not known.
   std::function<std::string(pid_t)> how_ended;
-  /// Hears of every fetch when it has ended. Null: nobody wants to know.
+  /// Hears of every fetch when it has ended. Null: no one is to hear of it.
   std::function<void(const FetchedObject&)> on_fetched;
 };
 
@@ -144,7 +144,7 @@ class ObjectStore {
   /// it up. On the loop. Errors: kObjectLost, kResourceExhausted (no room for the copy),
   /// kUnavailable.
   void adopt(const ObjectLocation& location, UniqueFunction<void(Result<ObjectLocation>)> done);
-  /// Gives up what was adopted: it ends when nobody borrows or reads it any more. On the loop.
+  /// Gives up what was adopted: it ends when no process borrows or reads it any more. On the loop.
   void drop(const ObjectLocation& location);
 
   /// This node is about to leave: what its processes made stays when they end, until others have

@@ -29,7 +29,7 @@ class RoomLine : public std::enable_shared_from_this<RoomLine> {
             GiveUp give_up);
   /// Room may have come.
   void serve();
-  /// Nobody is there any more to be served.
+  /// The client is gone.
   void drop(ExtentTable::Client client);
   /// Gives up all.
   void stop();

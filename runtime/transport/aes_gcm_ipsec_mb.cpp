@@ -12,7 +12,7 @@ namespace runtime {
 
 namespace {
 
-/// Opened by whoever needs it first: a worker that talks within its machine alone does not pay for
+/// Opened by the first that needs it: a worker that talks within its machine alone does not pay for
 /// the library. Its direct functions keep nothing in the manager. Null: there is none.
 const IMB_MGR* find_manager() {
   const std::string name = "libIPSec_MB.so." + std::to_string(IMB_VERSION_NUM >> 16);

@@ -104,7 +104,7 @@ Status Channel::enqueue(std::unique_lock<std::mutex>& lock, Message& message, Fl
   if (connected) writer_.append(std::move(message));
   note_queued();
   if (!connected) return {};             // it leaves with the next socket
-  if (flushing_ || blocked_) return {};  // whoever is at it takes these along
+  if (flushing_ || blocked_) return {};  // the thread that is at it takes these along
   // A handler's frames leave together when it returns.
   if ((when == Flush::kNow && !loop_.in_loop()) || writer_.bytes() >= kFlushBytes) {
     flush(lock);

@@ -281,7 +281,7 @@ void EventLoop::background() {
       leader_.store(nullptr, std::memory_order_seq_cst);
       pass_on();
       ticks = 0;
-      seen_turn = turns_ - 1;  // whoever asked for the seat gets at least a tick to take it
+      seen_turn = turns_ - 1;  // the thread that asked for the seat gets at least a tick to take it
       continue;
     }
     background_wanted_ = false;

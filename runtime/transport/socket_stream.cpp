@@ -14,7 +14,7 @@ namespace runtime {
 namespace {
 
 // What is sealed at once: small enough to stay in the processor's caches until the kernel has
-// copied it, and enough for the kernel to go on sending while the next is sealed. With 128 KiB,
+// copied it, and enough for the kernel to continue sending while the next is sealed. With 128 KiB,
 // `bbr`, which paces by what it has seen sent, settles at a third of this rate.
 constexpr std::size_t kSealedBatchBytes = 16 * kRecordTextMax;
 // A buffer that a large payload needed is given back by the first small batch behind it.
@@ -51,7 +51,7 @@ Status closed_by_peer(bool mid_frame) {
                                : "closed the connection");
 }
 
-// As a broken link: a lasting connection goes on over another socket.
+// As a broken link: a lasting connection continues over another socket.
 Status changed_on_its_way() { return unavailable("a record was changed on its way"); }
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }

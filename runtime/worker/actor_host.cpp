@@ -571,7 +571,7 @@ Status ActorHost::construct(ActorJob& job) {
 }
 
 // A task that waits for others, which may need what it has: it gives its share of the node back,
-// and goes on without one when they are done.
+// and continues without one when they are done.
 void ActorHost::give_up_resources_while_waiting() {
   context_->executor.set_on_long_wait([weak = std::weak_ptr(context_->process), id = id_] {
     auto process = weak.lock();

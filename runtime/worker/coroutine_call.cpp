@@ -154,7 +154,7 @@ asio::awaitable<Status> settled(ObjectStatePtr object, Deadline deadline) {
 
 namespace {
 
-/// Bytes in flight. Whoever comes second of the bytes and the deadline finds the other done.
+/// Bytes in flight. The second of the bytes and the deadline finds the other done.
 struct Arrival {
   std::mutex mutex;
   std::optional<Result<Buffer>> bytes;

@@ -88,7 +88,7 @@ std::vector<StateFile> DrawnAhead::state_files() const {
 }
 
 // The samples in the order of the steps and of their prompts, whichever workers have them: another
-// number of workers can go on with them.
+// number of workers can continue with them.
 Result<std::string> DrawnAhead::encode(const std::deque<Ahead>& ahead, const AheadCalls& calls,
                                        const BatchCalls& batches) {
   std::vector<SavedGroup> saved;
@@ -159,7 +159,7 @@ Status DrawnAhead::restore(const std::filesystem::path& folder, const SavedAt& a
 
 Status DrawnAhead::restore_step(std::span<const SavedGroup> groups, std::int64_t step,
                                 const std::filesystem::path& file) {
-  // As many steps ahead as now, unless the run goes on with another number.
+  // As many steps ahead as now, unless the run continues with another number.
   const std::int64_t weights = std::max<std::int64_t>(0, step - 1 - options_.steps_ahead);
   Ahead ahead{.step = step, .weights = weights, .position = prompts_.position()};
   Result<StepPrompts> prompts = prompts_.next(step, 0);

@@ -1,4 +1,4 @@
-// DrawnPartially: a step takes the prompts that finish first, the others go on with the weights
+// DrawnPartially: a step takes the prompts that finish first, the others continue with the weights
 // that it makes (ADR 36).
 #pragma once
 

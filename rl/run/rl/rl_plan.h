@@ -39,7 +39,7 @@ struct RlPlan {
   RunModels models = {};
   RunFeeds feeds = {};
   RunSchedule schedule = {};
-  std::optional<std::filesystem::path> checkpoint = {};  // to go on from
+  std::optional<std::filesystem::path> checkpoint = {};  // to continue from
 
   /// Everything that can be found wrong without workers is found here. Errors name the key, file or
   /// row, and the cure.

@@ -193,7 +193,7 @@ Status RlRun::begin_training(std::int64_t steps_done) {
   if (options.uses_reference()) {
     if (const Status started = starter_.start_reference(roles_); !started.ok()) return started;
   }
-  // A run that goes on has the record of it already.
+  // A run that continues has the record of it already.
   if (validator_ == nullptr || !options.validate_first ||
       (steps_done > 0 && !options.validate_only))
     return {};

@@ -25,7 +25,7 @@ namespace rl {
 /// Owns all parts of a run. A resource; one thread at a time. Borrows the journal.
 class RlRun {
  public:
-  /// Starts the workers of a plan, and goes on from its checkpoint.
+  /// Starts the workers of a plan, and continues from its checkpoint.
   static runtime::Result<std::unique_ptr<RlRun>> start(runtime::Runtime& runtime, RlPlan plan,
                                                        RunJournal& journal);
 

@@ -37,7 +37,7 @@ class SampleDrawer : public SavedPart {
  public:
   virtual runtime::Result<Drawn> draw(const SampleRequest& request, StepTimer& timer) = 0;
 
-  /// Where in the data a run goes on that resumes now.
+  /// Where in the data a run continues that resumes now.
   virtual nlohmann::json position() const = 0;
 };
 

@@ -35,7 +35,7 @@ class SavedPart {
     return {};
   }
 
-  /// Whether the state before a step that failed is still what a run can go on from.
+  /// Whether the state before a step that failed is still what a run can continue from.
   virtual bool can_repeat_step() const { return true; }
 };
 

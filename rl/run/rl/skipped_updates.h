@@ -16,7 +16,7 @@ class SkippedUpdates {
  public:
   struct Seen {
     bool losing = false;        // the last step took no update of a role
-    runtime::Status lost = {};  // why no checkpoint of these weights is worth having
+    runtime::Status lost = {};  // why no checkpoint of these weights is useful
   };
 
   /// `passes`: by role, over a step's mini-batches.

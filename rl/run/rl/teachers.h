@@ -20,7 +20,7 @@ struct NamedTeacher {
 };
 
 /// In the configuration's order. kInvalidArgument: none, one of several without a model or a key,
-/// two with one key, or `teacher_model` (which verl leaves out then) beside others.
+/// two with one key, or `teacher_model` (which verl leaves out then) besides others.
 runtime::Result<std::vector<NamedTeacher>> teachers_from_config(const Config& config);
 
 }  // namespace rl
