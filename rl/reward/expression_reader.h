@@ -17,8 +17,9 @@ inline constexpr std::size_t kExpressionBytesMax = 1000;
 inline constexpr int kExpressionDepthMax = 40;
 
 inline constexpr std::string_view kFunctionNames[] = {
-    "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "sinh", "cosh", "tanh", "sqrt",
-    "sin",    "cos",    "tan",    "cot",    "sec",    "csc",    "log",  "ln",   "lg",   "exp"};
+    "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "sinh",
+    "cosh",   "tanh",   "sqrt",   "sin",    "cos",    "tan",    "cot",
+    "sec",    "csc",    "cis",    "log",    "ln",     "lg",     "exp"};
 
 /// The function that a word names, or begins with before one letter ("sinx"); empty: none.
 inline std::string_view function_of(std::string_view word) {
@@ -31,6 +32,11 @@ inline std::string_view function_of(std::string_view word) {
 inline bool has_inverse_name(std::string_view function) {
   return function == "sin" || function == "cos" || function == "tan" || function == "cot" ||
          function == "sec" || function == "csc";
+}
+
+/// Whether degrees count in its argument.
+inline bool takes_angle(std::string_view function) {
+  return has_inverse_name(function) || function == "cis" || function == "exp";
 }
 
 /// "no" and "on" are words, "x" is a variable.
@@ -128,11 +134,20 @@ class ExpressionReader {
   // Two numbers side by side are no product.
   bool starts_atom() {
     const char c = peek();
-    if (is_digit(c) || c == '.')
-      return at_ > 0 && !is_digit(text_[at_ - 1]) && text_[at_ - 1] != ' ' && text_[at_ - 1] != '.';
+    if (is_digit(c) || c == '.') return at_ > 0 && starts_number_of_product();
     if (text_.substr(at_).starts_with("\\rfloor") || text_.substr(at_).starts_with("\\rceil"))
       return false;
     return c == '(' || c == '{' || c == '\\' || is_letter(c) || (c == '|' && bars_ == 0);
+  }
+
+  // Behind a blank in arguments alone: "e^{i 60}" is a product, "room 5" none.
+  bool starts_number_of_product() const {
+    std::size_t last = at_ - 1;
+    if (angles_ > 0 && text_[last] == ' ') {
+      last = text_.find_last_not_of(' ', last);
+      if (last == text_.npos || !is_letter(text_[last])) return false;
+    }
+    return !is_digit(text_[last]) && text_[last] != ' ' && text_[last] != '.';
   }
 
   Value factor() {
@@ -144,7 +159,9 @@ class ExpressionReader {
       value = mixed(*value);
     while (value) {
       if (take("^") || take("**")) {
+        ++angles_;  // e^{i60\degree}
         const Value exponent = exponent_argument();
+        --angles_;
         value = exponent ? algebra_.raise(*value, *exponent) : std::nullopt;
       } else if (take("!")) {
         value = factorial(*value);
@@ -326,7 +343,7 @@ class ExpressionReader {
       name = "arc" + name;
       exponent = algebra_.rational(1, 1);
     }
-    const int of_angles = has_inverse_name(name) ? 1 : 0;
+    const int of_angles = takes_angle(name) ? 1 : 0;
     angles_ += of_angles;
     const Value inside = function_argument();
     angles_ -= of_angles;
@@ -450,7 +467,7 @@ class ExpressionReader {
   std::size_t at_ = 0;
   int depth_ = 0;
   int bars_ = 0;    // "|" that are open
-  int angles_ = 0;  // functions of angles whose arguments are open
+  int angles_ = 0;  // arguments and exponents that are open, in which degrees count
 };
 
 }  // namespace rl

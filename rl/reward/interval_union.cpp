@@ -39,8 +39,11 @@ std::optional<double> bound_of(const std::string& text) {
 std::optional<std::vector<Interval>> intervals_of(std::string_view text) {
   text = trim(text);
   std::vector<Interval> all;
-  if (text.starts_with("\\{") && text.ends_with("\\}") && text.size() > 4) {
-    for (const std::string& member : split_parts(text.substr(2, text.size() - 4), ",")) {
+  const std::size_t brace = text.starts_with("\\{") && text.ends_with("\\}") ? 2 : 1;
+  const bool is_set = brace == 2 || (text.starts_with('{') && text.ends_with('}'));
+  if (is_set && text.size() > 2 * brace) {
+    for (const std::string& member :
+         split_parts(text.substr(brace, text.size() - 2 * brace), ",")) {
       const auto value = real_value(member);
       if (!value) return std::nullopt;
       all.push_back({{*value, true}, {*value, true}});

@@ -18,8 +18,10 @@
 #include "rl/reward/number_text.h"
 #include "rl/reward/numeric_value.h"
 #include "rl/reward/quantity_words.h"
+#include "rl/reward/set_notation.h"
 #include "rl/reward/thousands.h"
 #include "rl/reward/unicode_text.h"
+#include "rl/reward/written_number.h"
 
 namespace rl {
 namespace {
@@ -39,13 +41,13 @@ std::string without_approximation(const std::string& text) {
 std::string stated_form(std::string_view answer) {
   std::string text = plain_math(answer);
   if (text.starts_with("\\boxed")) text = plain_math(last_boxed(text).value_or(text));
-  return without_approximation(text);
+  return with_round_brackets(without_approximation(text));
 }
 
 /// The same without "x =" before it.
 std::string answer_form(std::string_view answer) {
-  const std::string text = stated_form(answer);
-  const std::string value = named_value(text).value_or(text);
+  const std::string text = stated_form(answer), named = named_value(text).value_or(text);
+  const std::string value = condition_of_set(named).value_or(named);
   return value == "\\{\\}" || value == "\\{ \\}" || value == "\\varnothing" ? "\\emptyset" : value;
 }
 
@@ -320,13 +322,53 @@ bool same_unions(const std::string& a, const std::string& b, int depth, bool& ar
          (same_in_any_order(left, right, depth) || same_union_of_intervals(left, right));
 }
 
+/// "1e-05", as JSON and programs write numbers.
+std::optional<WrittenNumber> with_power_of_ten(const std::string& text) {
+  if (text.find_first_of("eE") == text.npos) return std::nullopt;
+  return WrittenNumber::parse(text);
+}
+
+/// "2e-5" may also be 2e less 5; "2e-05" and "2e5" are powers of ten.
+bool may_be_sum_with_e(std::string_view text) {
+  const std::size_t sign = text.find('e') + 1;  // 0: there is none
+  return sign > 0 && sign + 1 < text.size() && (text[sign] == '-' || text[sign] == '+') &&
+         text[sign + 1] != '0';
+}
+
 /// Exactly, at points, or (of a decimal) to six places.
-bool same_formula(const std::string& a, const std::string& b) {
+bool same_plain_formula(const std::string& a, const std::string& b) {
   const auto left = read_expression(a), right = read_expression(b);
   if (left && right && same_value(*left, *right).value_or(false)) return true;
   if (same_rounded(a, b)) return true;
   const bool are_fractions = left && right && constant_of(*left) && constant_of(*right);
   return !are_fractions && same_at_points(a, b);
+}
+
+bool same_formula(const std::string& a, const std::string& b) {
+  const auto left = with_power_of_ten(a), right = with_power_of_ten(b);
+  if (!left && !right) return same_plain_formula(a, b);
+  if (WrittenNumber::parse(a) == WrittenNumber::parse(b)) return true;
+  if (same_plain_formula(left ? left->latex() : a, right ? right->latex() : b)) return true;
+  return (!left || may_be_sum_with_e(a)) && (!right || may_be_sum_with_e(b)) &&
+         same_plain_formula(a, b);
+}
+
+/// "6:8" and "3:4". Of two times of day ("9:30") only the texts are compared.
+bool same_ratio(const std::string& a, const std::string& b) {
+  const auto left = split_parts(a, ":"), right = split_parts(b, ":");
+  if (left.size() < 2 || left.size() != right.size()) return false;
+  const auto may_be_time = [](const std::vector<std::string>& parts) {
+    return std::all_of(parts.begin() + 1, parts.end(), [](const std::string& part) {
+      return part.size() == 2 && is_digit(part.front()) && is_digit(part.back());
+    });
+  };
+  if (may_be_time(left) && may_be_time(right)) return false;
+  for (std::size_t i = 1; i < left.size(); ++i) {
+    const std::string first = "(" + left[i - 1] + ")/(" + left[i] + ")",
+                      second = "(" + right[i - 1] + ")/(" + right[i] + ")";
+    if (!same_formula(first, second)) return false;
+  }
+  return true;
 }
 
 bool same(const std::string& a, const std::string& b, int depth) {
@@ -349,7 +391,7 @@ bool same(const std::string& a, const std::string& b, int depth) {
     return true;
   if (!brackets_a && is_bracketed_choice(brackets_b) && same(a, brackets_b->inside, depth + 1))
     return true;
-  return same_formula(a, b);
+  return same_formula(a, b) || same_ratio(a, b);
 }
 
 /// An answer's readings: "1,234, 5" has three members, or two of which one is a number.
@@ -402,7 +444,8 @@ bool is_percentage(std::string_view text) {
   while (text.ends_with('$') || text.ends_with(' ')) text.remove_suffix(1);
   if (text.ends_with('%')) return true;
   if (text.ends_with('}')) text.remove_suffix(1);
-  return trim(text).ends_with("percent");
+  text = trim(text);
+  return text.ends_with("percent") || text.ends_with("per cent");
 }
 
 std::string hundredth(const std::string& number) { return "\\frac{" + number + "}{100}"; }

@@ -5,17 +5,19 @@
 #include <utility>
 
 #include "rl/reward/characters.h"
+#include "rl/reward/degree_signs.h"
+#include "rl/reward/latex_looks.h"
 #include "rl/reward/latex_text.h"
 #include "rl/reward/math_units.h"
 #include "rl/reward/number_text.h"
 #include "rl/reward/quantity_words.h"
+#include "rl/reward/styled_group.h"
 #include "rl/reward/unicode_text.h"
 
 namespace rl {
 namespace {
 
-constexpr int kTextDepthMax = 8;                  // groups in groups
-constexpr std::string_view kDegreeMark = "\x01";  // of an angle, until all signs are read
+constexpr int kTextDepthMax = 8;  // groups in groups
 
 using Replacement = std::pair<std::string_view, std::string_view>;
 
@@ -29,8 +31,18 @@ void drop_delimiters(std::string& text) {
   }
 }
 
-/// ",\!" and "{,}" before three digits are thousands separators and nothing else.
+/// ",\!" and "{,}" before three digits are thousands separators and nothing else; so are
+/// apostrophes.
 void drop_spaced_thousands(std::string& text) {
+  for (const std::string_view apostrophe : {"'", "\u2019"}) {
+    for (std::size_t at = text.find(apostrophe, 1); at != text.npos;
+         at = text.find(apostrophe, at + 1)) {
+      const std::size_t next = at + apostrophe.size();
+      std::size_t end = next;
+      while (end < text.size() && is_digit(text[end])) ++end;
+      if (end - next == 3 && is_digit(text[at - 1])) text.erase(at, apostrophe.size());
+    }
+  }
   for (const std::string_view separator : {",\\!", "{,}", "{ ,}", "{, }"}) {
     for (std::size_t at = text.find(separator); at != text.npos; at = text.find(separator, at)) {
       std::size_t next = at + separator.size();
@@ -43,117 +55,19 @@ void drop_spaced_thousands(std::string& text) {
   }
 }
 
-/// "\\frac" of a text that was escaped twice is no end of a matrix's row.
-void drop_doubled_backslashes(std::string& text) {
-  if (text.find("\\begin") != text.npos) return;
-  for (const std::string_view command :
-       {"left", "right", "frac", "dfrac", "tfrac", "sqrt", "pi", "text", "cdot", "times", "infty",
-        "le", "ge", "leq", "geq"}) {
-    const std::string once = "\\" + std::string(command);
-    replace_command(text, "\\" + once, once);
+/// The function that words name, as LaTeX has it; empty: none.
+std::string_view function_name(std::string_view word) {
+  static constexpr std::string_view kFunctions[] = {
+      "sin",    "cos",    "tan",    "cot",  "sec",  "csc",  "arcsin", "arccos", "arctan",
+      "arccot", "arcsec", "arccsc", "sinh", "cosh", "tanh", "cis",    "log",    "ln",
+      "lg",     "exp",    "gcd",    "lcm",  "max",  "min",  "det"};
+  static constexpr Replacement kOtherNames[] = {
+      {"tg", "tan"}, {"ctg", "cot"}, {"cotg", "cot"}, {"cosec", "csc"}, {"arctg", "arctan"}};
+  for (const auto& [name, usual] : kOtherNames) {
+    if (word == name) return usual;
   }
-}
-
-/// "90\\circ" has degrees, for which `mark` comes; "f \\circ g" is a composition.
-void write_bare_circles(std::string& text, std::string_view mark) {
-  constexpr std::string_view kCircle = "\\circ";
-  for (std::size_t at = text.find(kCircle); at != text.npos; at = text.find(kCircle, at)) {
-    std::size_t next = at + kCircle.size();
-    while (next < text.size() && text[next] == ' ') ++next;
-    const bool composes =
-        next < text.size() && (is_letter(text[next]) || text[next] == '\\' || text[next] == '(');
-    if (composes)
-      at = next;
-    else
-      text.replace(at, kCircle.size(), mark);
-  }
-}
-
-/// "{\\rm cm}" is "\\mathrm{cm}", and "\\mathbf i" is "\\mathbf{i}".
-void write_styles_with_braces(std::string& text) {
-  for (const auto& [from, to] :
-       {Replacement{"{\\rm", "\\mathrm{"}, {"{\\bf", "\\mathbf{"}, {"{\\it", "\\mathit{"}}) {
-    for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
-      const std::size_t end = at + from.size();
-      const bool is_whole = end < text.size() && !is_letter(text[end]);
-      if (is_whole) text.replace(at, end - at, to);
-    }
-  }
-  for (const std::string_view command :
-       {"\\mathbf ", "\\mathbb ", "\\mathrm ", "\\boldsymbol ", "\\bm "}) {
-    for (std::size_t at = text.find(command); at != text.npos; at = text.find(command, at + 1)) {
-      const std::size_t letter = text.find_first_not_of(' ', at + command.size());
-      if (letter != text.npos && is_letter(text[letter]))
-        text.replace(at + command.size() - 1, letter + 2 - at - command.size(),
-                     std::string("{") + text[letter] + "}");
-    }
-  }
-}
-
-/// "\\sin", "\\operatorname{tan}", "cos 60".
-bool names_function_of_angles(std::string_view text) {
-  for (const std::string_view name : {"sin", "cos", "tan", "cot", "sec", "csc"}) {
-    for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
-      const std::size_t end = at + name.size();
-      const bool begins = at == 0 || !is_letter(text[at - 1]);
-      if (begins && (end == text.size() || !is_letter(text[end]))) return true;
-    }
-  }
-  return false;
-}
-
-/// "90\\circ" and "90^{\\circ}" as "90\\degree" where a function of angles is, which needs to know
-/// what its argument is measured in; else without the sign.
-void write_degrees(std::string& text) {
-  const bool has_angles = names_function_of_angles(text);
-  for (const std::string_view sign :
-       {"^\\circ", "^{\\circ}", "^ \\circ", "^{ \\circ}", "^\\degree", "^{\\degree}", "\\degree"})
-    replace_command(text, sign, has_angles ? kDegreeMark : "");
-  write_bare_circles(text, has_angles ? kDegreeMark : "");
-  replace_all(text, kDegreeMark, "\\degree ");
-}
-
-void drop_looks(std::string& text) {
-  drop_doubled_backslashes(text);
-  write_styles_with_braces(text);
-  replace_all(text, "\\left.", "");
-  replace_all(text, "\\right.", "");
-  for (const std::string_view command :
-       {"\\left", "\\right", "\\displaystyle", "\\textstyle", "\\limits", "\\big", "\\Big",
-        "\\bigg", "\\Bigg", "\\bigl", "\\bigr", "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\rm",
-        "\\bf"})
-    replace_command(text, command, "");
-  replace_all(text, "\\\\", "\n");  // the end of a matrix's row, of which "\\ " is no part
-  for (const std::string_view space : {"\\!", "\\,", "\\;", "\\:", "\\ ", "~"})
-    replace_all(text, space, space == "\\!" || space == "\\," ? "" : " ");
-  for (const std::string_view space : {"\\quad", "\\qquad", "\\enspace", "\\thinspace"})
-    replace_command(text, space, " ");
-  for (const std::string_view degree :
-       {"^\\circ", "^{\\circ}", "\\circ", "^\\degree", "\\degree"}) {
-    for (const std::string_view scale :
-         {"C", " C", "\\mathrm{C}", "\\text{C}", "\\mathrm{ C}", "\\text{ C}", "F", " F",
-          "\\mathrm{F}", "\\text{F}", "\\mathrm{ F}", "\\text{ F}"})
-      replace_all(text, std::string(degree) + std::string(scale), "");
-  }
-  for (const std::string_view sign : {"\\%", "%"}) replace_all(text, sign, "");
-  write_degrees(text);
-  static constexpr Replacement kNames[] = {
-      {"\\dfrac", "\\frac"},   {"\\tfrac", "\\frac"},   {"\\cfrac", "\\frac"},
-      {"\\dbinom", "\\binom"}, {"\\tbinom", "\\binom"}, {"\\neq", "\\ne"},
-      {"\\leq", "\\le"},       {"\\geq", "\\ge"},       {"\\leqslant", "\\le"},
-      {"\\geqslant", "\\ge"},  {"\\lt", "<"},           {"\\gt", ">"},
-      {"\\lbrace", "\\{"},     {"\\rbrace", "\\}"},     {"\\langle", "("},
-      {"\\rangle", ")"},       {"\\lvert", "|"},        {"\\rvert", "|"},
-      {"\\vert", "|"},         {"\\mid", "|"},          {"\\colon", ":"}};
-  for (const auto& [from, to] : kNames) replace_command(text, from, to);
-}
-
-bool is_function_name(std::string_view word) {
-  constexpr std::string_view kFunctions =
-      " sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh log ln lg "
-      "exp gcd lcm max min det ";
-  return !word.empty() && word.find(' ') == word.npos &&
-         kFunctions.find(" " + std::string(word) + " ") != kFunctions.npos;
+  const auto* found = std::find(std::begin(kFunctions), std::end(kFunctions), word);
+  return found == std::end(kFunctions) ? std::string_view() : *found;
 }
 
 /// "and", "or", "; and" and the like: between the members of a list.
@@ -164,39 +78,6 @@ bool joins_list(std::string_view words) {
   }
   const bool has_comma = words.find_first_of(",;") != words.npos;
   return letters == "and" || letters == "or" || letters == "&" || (letters.empty() && has_comma);
-}
-
-/// A command that sets its argument in another way, with where it ends.
-struct StyledGroup {
-  bool is_text = false;     // words, not letters of a formula
-  bool is_upright = false;  // what units are written in
-  std::string inside;
-  std::size_t end = 0;
-};
-
-std::optional<StyledGroup> styled_group_at(std::string_view text, std::size_t at) {
-  constexpr std::string_view kText = " text mbox textbf textit textrm textsf textnormal hbox ";
-  constexpr std::string_view kUpright = " mathrm operatorname ";
-  constexpr std::string_view kLetters =
-      " mathbf mathbb mathit mathcal mathsf mathfrak bold boldsymbol bm ";
-  if (text[at] != '\\') return std::nullopt;
-  std::size_t end = at + 1;
-  while (end < text.size() && is_letter(text[end])) ++end;
-  const std::string name = " " + std::string(text.substr(at + 1, end - at - 1)) + " ";
-  StyledGroup group{.is_text = kText.find(name) != kText.npos,
-                    .is_upright = kUpright.find(name) != kUpright.npos,
-                    .inside = {},
-                    .end = 0};
-  if (name == "  " || (!group.is_text && !group.is_upright && kLetters.find(name) == kLetters.npos))
-    return std::nullopt;
-  if (end < text.size() && text[end] == '*') ++end;  // \operatorname*
-  while (end < text.size() && text[end] == ' ') ++end;
-  if (end >= text.size() || text[end] != '{') return std::nullopt;
-  const std::size_t close = closing_brace(text, end);
-  if (close == text.npos) return std::nullopt;
-  group.inside = std::string(text.substr(end + 1, close - end - 1));
-  group.end = close + 1;
-  return group;
 }
 
 /// Whether what stands at `at` goes on with a number or a formula, so that the words before it are
@@ -248,7 +129,7 @@ class WordResolver {
   }
 
  private:
-  /// \frac{\text{m}}{\text{s}} behind a quantity; `at` itself when there is none.
+  /// \frac{\text{m}}{\text{s}} and \frac{m}{s} behind a quantity; `at` itself when there is none.
   std::size_t end_of_unit_fraction(std::string_view text, std::size_t at) const {
     constexpr std::string_view kFraction = "\\frac{";
     if (!text.substr(at).starts_with(kFraction) || !ends_with_quantity(out_, true)) return at;
@@ -257,11 +138,21 @@ class WordResolver {
       const std::size_t close =
           open < text.size() && text[open] == '{' ? closing_brace(text, open) : text.npos;
       if (close == text.npos || open + 1 == close) return at;
-      const auto group = styled_group_at(text, open + 1);
-      if (!group || !group->is_text || end_of_unit_exponent(text, group->end) != close) return at;
+      const std::string_view inside = text.substr(open + 1, close - open - 1);
+      const bool is_variable = part == 1 && (inside == "m" || inside == "g");
+      if (is_variable || !is_part_of_unit(inside)) return at;
       open = close + 1;
     }
-    return open;
+    return formula_follows(text, open) ? at : open;
+  }
+
+  /// "\text{apples}", "\mathrm{s}^2", "km": what is above or below the line of a unit's fraction.
+  static bool is_part_of_unit(std::string_view text) {
+    const auto group = styled_group_at(text, 0);
+    if (group && group->is_text) return end_of_unit_exponent(text, group->end) == text.size();
+    const std::string unit =
+        group ? group->inside + std::string(text.substr(group->end)) : std::string(text);
+    return may_be_unit(unit);
   }
 
   /// Returns where to go on.
@@ -271,8 +162,8 @@ class WordResolver {
       out_ += ' ';
     } else if (joins_list(group.inside)) {
       out_ += ", ";
-    } else if (is_function_name(words)) {
-      out_ += "\\" + words + " ";
+    } else if (const std::string_view function = function_name(words); !function.empty()) {
+      out_.append("\\").append(function).append(" ");
     } else if (drops_ordinal(words)) {
       return text.substr(group.end).starts_with("}") ? group.end + 1 : group.end;
     } else if (is_unit(group, words)) {
@@ -303,7 +194,7 @@ class WordResolver {
     const bool unit_letter = letters.find(words.front()) != std::string_view::npos;
     if (is_letter_alone) return unit_letter && (group.is_text || group.is_upright);
     if (group.is_text) return true;
-    return group.is_upright && (apart || is_unit_word(words) || words.find('/') != words.npos ||
+    return group.is_upright && (apart || is_whole_unit(words) || words.find('/') != words.npos ||
                                 is_power_of_unit(words, letters));
   }
 
@@ -340,9 +231,19 @@ class WordResolver {
       write_words(group);
       return group.end;
     }
+    drop_prefix_of_unit();
     units_.insert(units_.end(), units.begin(), units.end());
     if (words.ends_with(",")) out_ += ",";
     return end;
+  }
+
+  /// "5\,\mu\text{m}" has micrometers.
+  void drop_prefix_of_unit() {
+    constexpr std::string_view kMicro = "\\mu";
+    const std::string_view before = trim(out_);
+    if (!before.ends_with(kMicro)) return;
+    const std::string_view number = before.substr(0, before.size() - kMicro.size());
+    if (ends_with_quantity(number, false)) out_ = std::string(number);
   }
 
   void write_words(const StyledGroup& group) {
@@ -373,6 +274,30 @@ void replace_joining_word(std::string& text, std::string_view word) {
   }
 }
 
+/// Where a member of a list, a bracket or a side of a relation begins.
+bool begins_member(std::string_view before) {
+  before = trim(before);
+  return before.empty() || std::string_view("([{,=<>").find(before.back()) != before.npos;
+}
+
+/// "negative 5" is -5, "USD 5" is 5.
+void write_words_before_numbers(std::string& text) {
+  static constexpr Replacement kWords[] = {
+      {"negative ", "-"}, {"Negative ", "-"}, {"minus ", "-"}, {"Minus ", "-"}, {"USD", ""},
+      {"EUR", ""},        {"GBP", ""},        {"INR", ""},     {"CNY", ""},     {"RMB", ""},
+      {"US", ""},         {"Rs.", ""},        {"Rs", ""}};
+  for (const auto& [word, sign] : kWords) {
+    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+      const std::size_t next = std::min(text.find_first_not_of(' ', at + word.size()), text.size());
+      const bool is_number =
+          next < text.size() && (is_digit(text[next]) || text[next] == '.' ||
+                                 (!sign.empty() && (text[next] == '\\' || text[next] == '(')));
+      if (is_number && begins_member(std::string_view(text).substr(0, at)))
+        text.replace(at, next - at, sign);
+    }
+  }
+}
+
 /// Commas between members, and none without a member.
 void write_lists_with_commas(std::string& text) {
   replace_all(text, ";", ", ");  // "5;1,250" has two members
@@ -397,10 +322,13 @@ ReadMath read_math(std::string_view answer) {
   std::string text = with_latex_signs(with_ascii_forms(trim(answer)));
   std::replace(text.begin(), text.end(), '\n', ' ');  // line ends have a meaning of their own below
   drop_delimiters(text);
+  replace_command(text, "per cent", "percent");
   drop_spaced_thousands(text);
   drop_looks(text);
+  write_degrees(text);
   WordResolver words(0);
   text = words.resolve(text);
+  write_words_before_numbers(text);
   std::vector<std::string> units = words.units();
   text = without_unit_words(text, units);
   write_lists_with_commas(text);

@@ -11,6 +11,13 @@ namespace rl {
 /// Whether a word is a unit's name or sign, or one of the things that answers count ("students").
 bool is_unit_word(std::string_view word);
 
+/// Whether all of it is a unit: "km/h", "m\cdot s^{-1}", "square feet". Not "m" alone, which may be
+/// a variable.
+bool is_whole_unit(std::string_view text);
+
+/// The same with "m" and "m\cdot s", whose letters may be variables.
+bool may_be_unit(std::string_view text);
+
 /// Where an exponent that begins at `at` ends ("^2", "^{-1}", "²", blanks before it): `at` itself
 /// when there is none.
 std::size_t end_of_unit_exponent(std::string_view text, std::size_t at);

@@ -83,6 +83,7 @@ Complex circular(std::string_view name, Complex x) {
   if (name == "sinh") return std::sinh(x);
   if (name == "cosh") return std::cosh(x);
   if (name == "tanh") return std::tanh(x);
+  if (name == "cis") return std::exp(Complex(0, 1) * x);
   return std::exp(x);
 }
 

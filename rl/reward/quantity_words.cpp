@@ -18,18 +18,30 @@ constexpr std::pair<std::string_view, std::string_view> kFactors[] = {
     {"million", "1000000"},
     {"billion", "1000000000"},
     {"trillion", "1000000000000"},
+    {"quadrillion", "1000000000000000"},
+    {"lakh", "100000"},
+    {"lac", "100000"},
+    {"crore", "10000000"},
+    {"ten", "10"},
     {"dozen", "12"},
+    {"score", "20"},
+    {"gross", "144"},
     {"half", "\\frac{1}{2}"},
     {"halve", "\\frac{1}{2}"},
     {"third", "\\frac{1}{3}"},
     {"fourth", "\\frac{1}{4}"},
+    {"quarter", "\\frac{1}{4}"},
     {"fifth", "\\frac{1}{5}"},
     {"sixth", "\\frac{1}{6}"},
+    {"seventh", "\\frac{1}{7}"},
     {"eighth", "\\frac{1}{8}"},
+    {"ninth", "\\frac{1}{9}"},
     {"tenth", "\\frac{1}{10}"},
+    {"twelfth", "\\frac{1}{12}"},
     {"hundredth", "\\frac{1}{100}"},
     {"thousandth", "\\frac{1}{1000}"},
-    {"millionth", "\\frac{1}{1000000}"}};
+    {"millionth", "\\frac{1}{1000000}"},
+    {"billionth", "\\frac{1}{1000000000}"}};
 
 constexpr std::pair<std::string_view, std::string_view> kPowers[] = {
     {"squared", "^{2}"}, {"cubed", "^{3}"}, {"factorial", "!"}, {"pi", "\\pi"}};
@@ -41,22 +53,32 @@ constexpr std::string_view kMeaningful =
     "bigger higher lower above below under beyond minus plus negative positive opposite reciprocal "
     "inverse infinity infinite factorial pi mod modulo base remainder divided multiplied twice "
     "double if unless when where north south east west northeast northwest southeast southwest "
-    "clockwise counterclockwise anticlockwise forward forwards backward backwards bc bce ";
+    "clockwise counterclockwise anticlockwise forward forwards backward backwards bc bce ago "
+    "before "
+    "earlier prior loss deficit debt decrease decline reduction shortage ";
 
 // Without a hyphen: "one-dollar bills" are counted.
 constexpr std::string_view kNumbers =
-    " zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty "
-    "fifty ";
+    " zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen "
+    "sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety ";
+
+// Of "a half" and "three quarters", in order.
+constexpr std::string_view kNumerators[] = {"one", "two",   "three", "four", "five",
+                                            "six", "seven", "eight", "nine"};
 
 // Before all other words.
 constexpr std::string_view kGoOn = " or and at to but over squared cubed ";
+
+// Factors before all other words alone: "test scores" are counted.
+constexpr std::string_view kAlsoThings = " score scores gross quarter quarters ";
 
 // Alone: "3 cookies left" are 3.
 constexpr std::string_view kDirections = " left right up down ";
 
 constexpr std::string_view kFillers =
     " of the a an in on per each and is are for with about approximately exactly roughly only "
-    "total altogether possible different distinct square squared cubic cubed sq cu linear ";
+    "total altogether possible different distinct square squared cubic cubed sq cu linear cdot ";
 
 // Signs and names of measures beside those that may be plain words, and what is counted without
 // saying what; singular.
@@ -66,7 +88,7 @@ constexpr std::string_view kMeasures =
     "henry tesla weber pascal kelvin celsius fahrenheit mole molar gauss lumen lux bit byte kb mb "
     "gb tb knot fathom furlong decade century micrometer nanometer micron nanosecond millisecond "
     "microsecond milligram microgram angstrom decimeter fluid penny pennie nickel pence rupee "
-    "ruble "
+    "ruble yuan microliter microampere microvolt microfarad microcoulomb omega "
     "peso franc yen case choice possibility outcome arrangement combination permutation number "
     "value solution item element object thing member option entry ";
 
@@ -151,16 +173,57 @@ bool are_all_said(const std::vector<Phrase>& some, const std::vector<Phrase>& al
   });
 }
 
+/// "square roots", "cube root": of the number before them.
+bool has_root_of_number(const std::vector<std::string>& words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (is_among(words[i], " root roots ") && is_among(words[i - 1], " square cube cubic "))
+      return true;
+  }
+  return false;
+}
+
+/// 1 of "a" and "one", 3 of "three"; 0: no numerator.
+std::size_t numerator_of(std::string_view word) {
+  if (word == "a" || word == "an") return 1;
+  const auto* found = std::find(std::begin(kNumerators), std::end(kNumerators), word);
+  return found == std::end(kNumerators)
+             ? 0
+             : static_cast<std::size_t>(found - std::begin(kNumerators)) + 1;
+}
+
+/// Where the letters that begin at `at` end.
+std::size_t end_of_letters(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_letter(text[at])) ++at;
+  return at;
+}
+
 }  // namespace
+
+LeadingScale leading_fraction(std::string_view words) {
+  constexpr std::string_view kAnd = "and ", kFraction = "\\frac{1}{";
+  if (!words.starts_with(kAnd)) return {};
+  const std::size_t begin = std::min(words.find_first_not_of(' ', kAnd.size()), words.size()),
+                    end = end_of_letters(words, begin);
+  const std::size_t numerator = numerator_of(words.substr(begin, end - begin));
+  const std::size_t next = std::min(words.find_first_not_of(" -", end), words.size()),
+                    behind = end_of_letters(words, next);
+  const std::string_view factor = factor_of(std::string(words.substr(next, behind - next)));
+  if (numerator == 0 || !factor.starts_with(kFraction)) return {};
+  const std::string_view denominator = factor.substr(kFraction.size());  // with its brace
+  const bool is_proper =
+      denominator.size() > 2 || numerator < static_cast<std::size_t>(denominator.front() - '0');
+  if (!is_proper) return {};
+  return {"\\frac{" + std::to_string(numerator) + "}{" + std::string(denominator), behind};
+}
 
 LeadingScale leading_scale(std::string_view words) {
   for (const auto& [name, latex] : kPowers) {
     if (words == name) return {std::string(latex), words.size()};
   }
   LeadingScale scale;
-  for (std::size_t at = 0; at < words.size();) {
-    std::size_t end = at;
-    while (end < words.size() && is_letter(words[end])) ++end;
+  const std::size_t begin = words.starts_with('-') ? 1 : 0;  // "5-million"
+  for (std::size_t at = begin; at < words.size();) {
+    const std::size_t end = end_of_letters(words, at);
     const bool is_whole = end == words.size() || words[end] == ' ';
     const auto word = words_of(words.substr(at, end - at));
     const std::string_view factor =
@@ -183,12 +246,14 @@ bool changes_quantity(std::string_view text) {
   if (words.empty()) return false;
   if (is_among(words.front(), kGoOn)) return true;
   if (words.size() == 1 && is_among(words.front(), kDirections)) return true;
+  if (has_root_of_number(words)) return true;
   const std::vector<std::string> whole = words_of(text, true);
   if (std::any_of(whole.begin(), whole.end(),
                   [](const std::string& word) { return is_among(word, kNumbers); }))
     return true;
   return std::any_of(words.begin(), words.end(), [](const std::string& word) {
-    return is_among(word, kMeaningful) || !factor_of(word).empty();
+    return is_among(word, kMeaningful) ||
+           (!factor_of(word).empty() && !is_among(word, kAlsoThings));
   });
 }
 

@@ -22,6 +22,10 @@ struct LeadingScale {
 /// none.
 LeadingScale leading_scale(std::string_view words);
 
+/// "and a half", "and three quarters of an hour": a fraction that is added to the number before it,
+/// as LaTeX of a mixed number. Empty: there is none.
+LeadingScale leading_fraction(std::string_view words);
+
 /// "million", "dozens": whether the word is a factor.
 bool is_factor_word(std::string_view word);
 

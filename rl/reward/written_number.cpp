@@ -80,4 +80,9 @@ std::string WrittenNumber::text() const {
   return (negative_ ? "-" : "") + digits_ + std::string(zeros, '0');
 }
 
+std::string WrittenNumber::latex() const {
+  const std::string digits = digits_.empty() ? "0" : digits_;
+  return (negative_ ? "-" : "") + digits + " \\cdot 10^{" + std::to_string(exponent_) + "}";
+}
+
 }  // namespace rl

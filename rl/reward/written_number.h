@@ -24,6 +24,9 @@ class WrittenNumber {
   /// fraction with 15.
   std::string text() const;
 
+  /// Exactly, as a formula: "-15 \cdot 10^{-1}".
+  std::string latex() const;
+
   bool operator==(const WrittenNumber&) const = default;
 
  private:

@@ -13,6 +13,10 @@ TEST(QuantityWords, FactorsAndPowersAreLatex) {
       {"Thousand dollars", " \\cdot 1000"},
       {"hundred thousand", " \\cdot 100 \\cdot 1000"},
       {"dozens", " \\cdot 12"},
+      {"lakh rupees", " \\cdot 100000"},
+      {"gross", " \\cdot 144"},
+      {"quarters", " \\cdot \\frac{1}{4}"},
+      {"-million", " \\cdot 1000000"},
       {"halves", " \\cdot \\frac{1}{2}"},
       {"squared", "^{2}"},
       {"factorial", "!"},
@@ -22,6 +26,14 @@ TEST(QuantityWords, FactorsAndPowersAreLatex) {
       {"", ""}};
   for (const auto& [words, latex] : cases) EXPECT_EQ(leading_scale(words).latex, latex) << words;
   EXPECT_EQ(leading_scale("thousand dollars").end, 9u);
+}
+
+TEST(QuantityWords, FractionsAreAdded) {
+  EXPECT_EQ(leading_fraction("and a half hours").latex, "\\frac{1}{2}");
+  EXPECT_EQ(leading_fraction("and a half hours").end, 10u);
+  EXPECT_EQ(leading_fraction("and three-quarters").latex, "\\frac{3}{4}");
+  for (const char* other : {"and 3", "a half", "and five halves", "and a million", "and", ""})
+    EXPECT_EQ(leading_fraction(other).end, 0u) << other;
 }
 
 TEST(QuantityWords, WhatMakesAnotherQuantityIsNoUnit) {

@@ -32,6 +32,12 @@ TEST(WrittenNumber, IsWrittenWithAllDigitsOfAnInteger) {
   EXPECT_EQ(number("0").text(), "0");
 }
 
+TEST(WrittenNumber, IsAFormulaWithoutRounding) {
+  EXPECT_EQ(number("-1e-05").latex(), "-1 \\cdot 10^{-5}");
+  EXPECT_EQ(number("1.50e18").latex(), "15 \\cdot 10^{17}");
+  EXPECT_EQ(number("0").latex(), "0 \\cdot 10^{0}");
+}
+
 TEST(WrittenNumber, ItsValueMayBeBeyondDoublePrecision) {
   EXPECT_EQ(number("-12.5").value(), -12.5);
   EXPECT_TRUE(std::isinf(number("-1e999").value()));
