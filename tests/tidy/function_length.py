@@ -6,7 +6,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
 from definitions import definitions  # noqa: E402
 
-FOLDERS = ("runtime", "placement", "rl", "bench", "examples")
+FOLDERS = ("runtime", "placement", "rl", "bench", "examples", "tests")
 LINES_MAX = 70
 
 
