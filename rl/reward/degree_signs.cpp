@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kDegreeMark = "\x01";  // of an angle, until all signs are read
 
-/// "90\\circ" has degrees, for which `mark` comes; "f \\circ g" is a composition, and "\\deg f" the
+/// "90\circ" has degrees, for which `mark` comes; "f \circ g" is a composition, and "\deg f" the
 /// degree of a polynomial.
 void write_bare_signs(std::string& text, std::string_view sign, std::string_view mark) {
   for (std::size_t at = text.find(sign); at != text.npos; at = text.find(sign, at)) {
@@ -28,7 +28,7 @@ void write_bare_signs(std::string& text, std::string_view sign, std::string_view
   }
 }
 
-/// "\\sin", "\\operatorname{tan}", "cos 60"; powers of e, whose exponents are angles of numbers in
+/// "\sin", "\operatorname{tan}", "cos 60"; powers of e, whose exponents are angles of numbers in
 /// the plane.
 bool names_function_of_angles(std::string_view text) {
   if (text.find("e^") != text.npos) return true;
@@ -69,10 +69,11 @@ std::string with_marks_for_words(std::string_view text) {
   return out;
 }
 
-/// "30^o" and "30^{\\text{o}}": a small letter that looks like the sign, behind a digit.
+/// "30^o" and "30^{\text{o}}": a small letter that looks like the sign, behind a digit.
 void write_letters_as_signs(std::string& text) {
-  for (const std::string_view sign : {"^{\\text{o}}", "^\\text{o}", "^{\\mathrm{o}}",
-                                      "^\\mathrm{o}", "^{\\textrm{o}}", "^{o}", "^o"}) {
+  for (const std::string_view sign :
+       {"^{\\text{o}}", "^\\text{o}", "^{\\mathrm{o}}", "^\\mathrm{ o}", "^\\mathrm{o}",
+        "^{\\textrm{o}}", "^{o}", "^o"}) {
     for (std::size_t at = text.find(sign, 1); at != text.npos; at = text.find(sign, at + 1)) {
       const std::size_t end = at + sign.size();
       const bool is_sign = is_digit(text[at - 1]) && (end == text.size() || !is_letter(text[end]));
@@ -81,7 +82,7 @@ void write_letters_as_signs(std::string& text) {
   }
 }
 
-/// "25^\\circ C".
+/// "25^\circ C".
 void drop_temperatures(std::string& text) {
   for (const std::string_view degree :
        {"^\\circ", "^{\\circ}", "\\circ", "^\\degree", "\\degree"}) {

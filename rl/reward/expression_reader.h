@@ -10,6 +10,7 @@
 
 #include "rl/reward/characters.h"
 #include "rl/reward/polynomial.h"
+#include "rl/reward/written_number.h"
 
 namespace rl {
 
@@ -272,8 +273,26 @@ class ExpressionReader {
     if (!point && at_ < text_.size() && text_[at_] == '_')
       return subscripted(
           std::string(text_.substr(begin, at_ - begin)));  // 1011_2: a number of another base
-    if (point) return with_repeating(numerator, denominator);
-    return algebra_.rational(numerator, 1);
+    const Value value =
+        point ? with_repeating(numerator, denominator) : algebra_.rational(numerator, 1);
+    const std::size_t behind = end_of_power_of_ten();
+    if (!value || behind == at_) return value;
+    const auto power = WrittenNumber::parse("1" + std::string(text_.substr(at_, behind - at_)));
+    at_ = behind;
+    const Value ten = algebra_.rational(10, 1),
+                exponent = power ? algebra_.rational(power->exponent(), 1) : std::nullopt;
+    const Value factor = ten && exponent ? algebra_.raise(*ten, *exponent) : std::nullopt;
+    return factor ? algebra_.multiply(*value, *factor) : std::nullopt;
+  }
+
+  // Behind a number: "e3", "E-05". In "2e-5" Euler's number may be meant.
+  std::size_t end_of_power_of_ten() const {
+    std::size_t at = at_ + 1;
+    if (at >= text_.size() || (text_[at_] != 'e' && text_[at_] != 'E')) return at_;
+    if (text_.substr(at).starts_with("-0") || text_.substr(at).starts_with("+0")) ++at;
+    const std::size_t digits = at;
+    while (at < text_.size() && is_digit(text_[at])) ++at;
+    return at == digits ? at_ : at;
   }
 
   Value subscripted(std::string name) {
@@ -355,7 +374,10 @@ class ExpressionReader {
   // In brackets, and what is behind them is not of it: \sin(x)^2. Without, all factors up to an
   // operator, a further function, or a bracket that is no coefficient's: \sin 2x, \cos x(1 + y).
   Value function_argument() {
-    if (peek() == '(') return nested(&ExpressionReader::atom);
+    if (peek() == '(') {
+      const Value value = nested(&ExpressionReader::atom);
+      return value && take("\\degree") ? angle(*value) : value;
+    }
     if (peek() == '{') {  // braces do not show: \sin{x}^2 is \sin x^2
       const Value value = nested(&ExpressionReader::atom);
       const Value exponent = value && take("^") ? exponent_argument() : algebra_.rational(1, 1);

@@ -58,22 +58,30 @@ void for_each_command(std::string& text, std::string_view name, const Replaced& 
   }
 }
 
-/// "\\color{red}": the command with its argument.
+/// Where "{red}" and "[rgb]{1,0,0}" close; npos: there is no argument at `at`.
+std::size_t end_of_argument(const std::string& text, std::size_t at) {
+  if (at < text.size() && text[at] == '[') {
+    const std::size_t close = text.find(']', at);
+    if (close == text.npos) return text.npos;
+    at = close + 1;
+  }
+  return at < text.size() && text[at] == '{' ? closing_brace(text, at) : text.npos;
+}
+
+/// "\color{red}": the command with its argument.
 void drop_with_argument(std::string& text, std::string_view name) {
   for_each_command(text, name, [&text](std::size_t at, std::size_t open) {
-    const std::size_t close =
-        open < text.size() && text[open] == '{' ? closing_brace(text, open) : text.npos;
+    const std::size_t close = end_of_argument(text, open);
     if (close == text.npos) return open;
     text.erase(at, close + 1 - at);
     return at;
   });
 }
 
-/// "\\underline{5}" is 5.
+/// "\underline{5}" is 5.
 void drop_around_argument(std::string& text, std::string_view name) {
   for_each_command(text, name, [&text](std::size_t at, std::size_t open) {
-    const std::size_t close =
-        open < text.size() && text[open] == '{' ? closing_brace(text, open) : text.npos;
+    const std::size_t close = end_of_argument(text, open);
     if (close == text.npos) return open;
     text.erase(close, 1);
     text.erase(at, open + 1 - at);
@@ -81,12 +89,11 @@ void drop_around_argument(std::string& text, std::string_view name) {
   });
 }
 
-/// "\\textcolor{red}{5}" is "\\underline{5}" without the line.
+/// "\textcolor{red}{5}" is "\underline{5}" without the line.
 void drop_colours(std::string& text) {
   for (const std::string_view name : {"\\textcolor", "\\colorbox"}) {
     for_each_command(text, name, [&text](std::size_t at, std::size_t open) {
-      const std::size_t close =
-          open < text.size() && text[open] == '{' ? closing_brace(text, open) : text.npos;
+      const std::size_t close = end_of_argument(text, open);
       if (close == text.npos) return open;
       text.replace(at, close + 1 - at, "\\underline");
       return at;
@@ -99,23 +106,40 @@ void drop_colours(std::string& text) {
     drop_around_argument(text, name);
 }
 
-/// "{5 \\choose 2}" is "\\binom{5}{2}".
+/// "{5 \choose 2}" is "\binom{5}{2}"; without braces all of the formula is above or below.
 void write_binomials(std::string& text) {
   constexpr std::string_view kChoose = "\\choose";
-  for_each_command(text, kChoose, [&text](std::size_t at, std::size_t end) {
+  bool is_wrapped = false;
+  for_each_command(text, kChoose, [&](std::size_t at, std::size_t end) {
     std::size_t open = at, depth = 1;
     while (open > 0 && depth > 0) {
       --open;
       if (text[open] == '}') ++depth;
       if (text[open] == '{') --depth;
     }
-    const std::size_t close = depth == 0 ? closing_brace(text, open) : text.npos;
+    if (depth > 0 && !is_wrapped) {
+      is_wrapped = true;
+      text = "{" + text + "}";
+      return std::size_t{1};
+    }
+    if (depth > 0) return end;
+    const std::size_t close = closing_brace(text, open);
     if (close == text.npos) return end;
     text.replace(close, 1, "}}");
     text.replace(at, end - at, "}{");
     text.insert(open, "{\\binom");
     return at;
   });
+}
+
+/// "\pi\,r" is no "\pir".
+void write_spaces_between_letters(std::string& text) {
+  constexpr std::string_view kSpace = "\\,";
+  for (std::size_t at = text.find(kSpace, 1); at != text.npos; at = text.find(kSpace, at + 1)) {
+    const std::size_t end = at + kSpace.size();
+    if (end < text.size() && is_letter(text[at - 1]) && is_letter(text[end]))
+      text.replace(at, kSpace.size(), " ");
+  }
 }
 
 }  // namespace
@@ -127,14 +151,16 @@ void drop_looks(std::string& text) {
   replace_all(text, "\\left.", "");
   replace_all(text, "\\right.", "");
   for (const std::string_view command :
-       {"\\left",         "\\right", "\\displaystyle", "\\textstyle",  "\\limits",
-        "\\big",          "\\Big",   "\\bigg",         "\\Bigg",       "\\bigl",
-        "\\bigr",         "\\Bigl",  "\\Bigr",         "\\biggl",      "\\biggr",
-        "\\rm",           "\\bf",    "\\tiny",         "\\scriptsize", "\\scriptstyle",
-        "\\footnotesize", "\\small", "\\normalsize",   "\\large",      "\\Large",
-        "\\LARGE",        "\\huge",  "\\Huge",         "\\bfseries",   "\\boldmath"})
+       {"\\left",        "\\middle",       "\\right", "\\displaystyle", "\\textstyle",
+        "\\limits",      "\\big",          "\\Big",   "\\bigg",         "\\Bigg",
+        "\\bigl",        "\\bigr",         "\\Bigl",  "\\Bigr",         "\\biggl",
+        "\\biggr",       "\\rm",           "\\bf",    "\\tiny",         "\\scriptsize",
+        "\\scriptstyle", "\\footnotesize", "\\small", "\\normalsize",   "\\large",
+        "\\Large",       "\\LARGE",        "\\huge",  "\\Huge",         "\\bfseries",
+        "\\boldmath"})
     replace_command(text, command, "");
   replace_all(text, "\\\\", "\n");  // the end of a matrix's row, of which "\\ " is no part
+  write_spaces_between_letters(text);
   for (const std::string_view space : {"\\!", "\\,", "\\;", "\\:", "\\ ", "~"})
     replace_all(text, space, space == "\\!" || space == "\\," ? "" : " ");
   for (const std::string_view space : {"\\quad", "\\qquad", "\\enspace", "\\thinspace"})

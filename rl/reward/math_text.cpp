@@ -80,6 +80,12 @@ bool joins_list(std::string_view words) {
   return letters == "and" || letters == "or" || letters == "&" || (letters.empty() && has_comma);
 }
 
+bool ends_with_command(std::string_view text) {
+  std::size_t begin = text.size();
+  while (begin > 0 && is_letter(text[begin - 1])) --begin;
+  return begin > 0 && begin < text.size() && text[begin - 1] == '\\';
+}
+
 /// Whether what stands at `at` goes on with a number or a formula, so that the words before it are
 /// no unit at the end of a quantity.
 bool formula_follows(std::string_view text, std::size_t at) {
@@ -132,7 +138,7 @@ class WordResolver {
   /// \frac{\text{m}}{\text{s}} and \frac{m}{s} behind a quantity; `at` itself when there is none.
   std::size_t end_of_unit_fraction(std::string_view text, std::size_t at) const {
     constexpr std::string_view kFraction = "\\frac{";
-    if (!text.substr(at).starts_with(kFraction) || !ends_with_quantity(out_, true)) return at;
+    if (!text.substr(at).starts_with(kFraction) || !ends_with_quantity(out_, false)) return at;
     std::size_t open = at + kFraction.size() - 1;
     for (int part = 0; part < 2; ++part) {
       const std::size_t close =
@@ -194,6 +200,7 @@ class WordResolver {
     const bool unit_letter = letters.find(words.front()) != std::string_view::npos;
     if (is_letter_alone) return unit_letter && (group.is_text || group.is_upright);
     if (group.is_text) return true;
+    if (group.is_upright && words.starts_with("\\mu ")) return may_be_unit(words.substr(4));
     return group.is_upright && (apart || is_whole_unit(words) || words.find('/') != words.npos ||
                                 is_power_of_unit(words, letters));
   }
@@ -251,6 +258,8 @@ class WordResolver {
     if (apart && !out_.empty() && out_.back() != ' ' &&
         (is_letter(out_.back()) || is_digit(out_.back())))
       out_ += ' ';
+    if (ends_with_command(out_) && !group.inside.empty() && is_letter(group.inside.front()))
+      out_ += ' ';  // "\in\mathbb{R}"
     out_ += group.inside;
     if (group.is_text && group.inside.size() > 1) out_ += ' ';
   }

@@ -19,6 +19,10 @@ constexpr std::pair<std::string_view, std::string_view> kFactors[] = {
     {"billion", "1000000000"},
     {"trillion", "1000000000000"},
     {"quadrillion", "1000000000000000"},
+    {"bn", "1000000000"},
+    {"mn", "1000000"},
+    {"mln", "1000000"},
+    {"myriad", "10000"},
     {"lakh", "100000"},
     {"lac", "100000"},
     {"crore", "10000000"},
@@ -38,6 +42,8 @@ constexpr std::pair<std::string_view, std::string_view> kFactors[] = {
     {"ninth", "\\frac{1}{9}"},
     {"tenth", "\\frac{1}{10}"},
     {"twelfth", "\\frac{1}{12}"},
+    {"sixteenth", "\\frac{1}{16}"},
+    {"twentieth", "\\frac{1}{20}"},
     {"hundredth", "\\frac{1}{100}"},
     {"thousandth", "\\frac{1}{1000}"},
     {"millionth", "\\frac{1}{1000000}"},
@@ -52,7 +58,8 @@ constexpr std::string_view kMeaningful =
     "invalid undefined false wrong incorrect more less fewer greater least most smaller larger "
     "bigger higher lower above below under beyond minus plus negative positive opposite reciprocal "
     "inverse infinity infinite factorial pi mod modulo base remainder divided multiplied twice "
-    "double if unless when where north south east west northeast northwest southeast southwest "
+    "double triple treble quadruple if unless when where north south east west northeast northwest "
+    "southeast southwest "
     "clockwise counterclockwise anticlockwise forward forwards backward backwards bc bce ago "
     "before "
     "earlier prior loss deficit debt decrease decline reduction shortage ";
@@ -73,8 +80,8 @@ constexpr std::string_view kGoOn = " or and at to but over squared cubed ";
 // Factors before all other words alone: "test scores" are counted.
 constexpr std::string_view kAlsoThings = " score scores gross quarter quarters ";
 
-// Alone: "3 cookies left" are 3.
-constexpr std::string_view kDirections = " left right up down ";
+// Alone: "3 cookies left" and "3 games lost" are 3.
+constexpr std::string_view kDirections = " left right up down lost short ";
 
 constexpr std::string_view kFillers =
     " of the a an in on per each and is are for with about approximately exactly roughly only "
@@ -252,7 +259,8 @@ bool changes_quantity(std::string_view text) {
                   [](const std::string& word) { return is_among(word, kNumbers); }))
     return true;
   return std::any_of(words.begin(), words.end(), [](const std::string& word) {
-    return is_among(word, kMeaningful) ||
+    const bool is_ordinal = word.find("teenth") != word.npos || word.find("tieth") != word.npos;
+    return is_ordinal || is_among(word, kMeaningful) ||
            (!factor_of(word).empty() && !is_among(word, kAlsoThings));
   });
 }

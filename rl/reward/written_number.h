@@ -15,6 +15,9 @@ class WrittenNumber {
   /// beyond a million.
   static std::optional<WrittenNumber> parse(std::string_view written);
 
+  /// Of the ten by which its digits are multiplied, which end in no zero.
+  std::int64_t exponent() const { return exponent_; }
+
   bool is_integer() const { return exponent_ >= 0; }
 
   /// The nearest of double precision; infinite where there is none.
