@@ -81,10 +81,11 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node,
   for (std::size_t i = 0; i < sessions.size(); ++i) {
     if (i > 0 && head_stops_them) break;
     auto address = address_of(sessions[i]);
-    const Status& known = force ? Status() : reached;
+    const bool is_known = force || reached.ok();
     Status asked = !address.ok() ? address.status()
-                   : !known.ok() ? known
-                                 : ask_to_stop(loop, *address, &clients[i]);
+                   : is_known    ? ask_to_stop(loop, *address, &clients[i])
+                   : i == 0      ? reached
+                                 : reached.with_context("the jobs of its cluster");
     if (!asked.ok() && address.ok() && asked.code() == ErrorCode::kInvalidArgument) {
       std::fprintf(stderr, "error: %s\n",
                    printable_text(asked.message()).c_str());  // a wrong token: not ours to kill

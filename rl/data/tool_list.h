@@ -8,9 +8,9 @@
 
 namespace rl {
 
-/// A list of objects, which may be written as JSON text, as LLaMA-Factory and ms-swift do; null
-/// where there is nothing. kInvalidArgument: something else, of which a template would make no
-/// tools; `at` begins the error.
+/// A list of objects, which may be written as JSON text, as LLaMA-Factory and ms-swift do, it or
+/// each of its members; null where there is nothing. kInvalidArgument: something else, of which a
+/// template would make no tools; `at` begins the error.
 runtime::Result<nlohmann::ordered_json> read_tool_list(const nlohmann::ordered_json& written,
                                                        const std::string& at);
 

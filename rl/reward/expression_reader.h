@@ -292,7 +292,8 @@ class ExpressionReader {
     if (text_.substr(at).starts_with("-0") || text_.substr(at).starts_with("+0")) ++at;
     const std::size_t digits = at;
     while (at < text_.size() && is_digit(text_[at])) ++at;
-    return at == digits ? at_ : at;
+    const bool goes_on = at < text_.size() && is_letter(text_[at]);  // 4e2x: a product
+    return at == digits || goes_on ? at_ : at;
   }
 
   Value subscripted(std::string name) {

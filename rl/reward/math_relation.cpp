@@ -167,7 +167,8 @@ std::optional<std::string> named_value(std::string_view text) {
 
 std::optional<std::string> as_interval(const RelationChain& chain) {
   if (chain.sides.size() < 2) return std::nullopt;
-  if (is_above(chain.relations.front())) return as_interval(chain.reversed());
+  if (std::all_of(chain.relations.begin(), chain.relations.end(), is_above))
+    return as_interval(chain.reversed());
   if (!std::all_of(chain.relations.begin(), chain.relations.end(), is_below)) return std::nullopt;
   const auto closed = [&](std::size_t i) { return chain.relations[i] == Relation::kLessEqual; };
   if (chain.sides.size() == 2 && is_answer_name(chain.sides[0]))

@@ -28,7 +28,6 @@ constexpr std::pair<std::string_view, std::string_view> kFactors[] = {
     {"crore", "10000000"},
     {"ten", "10"},
     {"dozen", "12"},
-    {"score", "20"},
     {"gross", "144"},
     {"half", "\\frac{1}{2}"},
     {"halve", "\\frac{1}{2}"},
@@ -60,9 +59,7 @@ constexpr std::string_view kMeaningful =
     "inverse infinity infinite factorial pi mod modulo base remainder divided multiplied twice "
     "double triple treble quadruple if unless when where north south east west northeast northwest "
     "southeast southwest "
-    "clockwise counterclockwise anticlockwise forward forwards backward backwards bc bce ago "
-    "before "
-    "earlier prior loss deficit debt decrease decline reduction shortage ";
+    "clockwise counterclockwise anticlockwise forward forwards backward backwards bc bce ";
 
 // Without a hyphen: "one-dollar bills" are counted.
 constexpr std::string_view kNumbers =
@@ -77,8 +74,11 @@ constexpr std::string_view kNumerators[] = {"one", "two",   "three", "four", "fi
 // Before all other words.
 constexpr std::string_view kGoOn = " or and at to but over squared cubed ";
 
-// Factors before all other words alone: "test scores" are counted.
-constexpr std::string_view kAlsoThings = " score scores gross quarter quarters ";
+// Factors before all other words alone: "gross" of "gross dollars" is counted.
+constexpr std::string_view kAlsoThings = " gross quarter quarters ";
+
+// Behind a number coins, as a rule; in "three quarters" a fraction.
+constexpr std::string_view kCoins = " quarter quarters ";
 
 // Alone: "3 cookies left" and "3 games lost" are 3.
 constexpr std::string_view kDirections = " left right up down lost short ";
@@ -233,8 +233,9 @@ LeadingScale leading_scale(std::string_view words) {
     const std::size_t end = end_of_letters(words, at);
     const bool is_whole = end == words.size() || words[end] == ' ';
     const auto word = words_of(words.substr(at, end - at));
-    const std::string_view factor =
-        is_whole && word.size() == 1 ? factor_of(word.front()) : std::string_view();
+    const std::string_view factor = is_whole && word.size() == 1 && !is_among(word.front(), kCoins)
+                                        ? factor_of(word.front())
+                                        : std::string_view();
     if (factor.empty()) break;
     scale.latex += " \\cdot " + std::string(factor);
     at = std::min(words.find_first_not_of(' ', end), words.size());

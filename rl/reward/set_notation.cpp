@@ -13,8 +13,22 @@ namespace {
 
 /// Whether one comma and no other bracket of this kind stands between two ends.
 bool are_two_ends(std::string_view inside) {
-  return split_parts(inside, ",").size() == 2 && std::count(inside.begin(), inside.end(), '(') ==
-                                                     std::count(inside.begin(), inside.end(), ')');
+  const std::vector<std::string> parts = split_parts(inside, ",");
+  const bool has_blank = std::any_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return part.find_first_not_of(' ') == part.npos;
+  });
+  return parts.size() == 2 && !has_blank &&
+         std::count(inside.begin(), inside.end(), '(') ==
+             std::count(inside.begin(), inside.end(), ')');
+}
+
+/// Whether no brace closes that did not open inside: else these are two sets.
+bool is_one_group(std::string_view inside) {
+  int depth = 0;
+  return std::all_of(inside.begin(), inside.end(), [&](char c) {
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    return depth >= 0;
+  });
 }
 
 /// "x", "\theta".
@@ -66,7 +80,7 @@ std::optional<std::string> condition_of_set(std::string_view text) {
     const std::string_view inside =
         text.substr(open.size(), text.size() - open.size() - close.size());
     const std::size_t bar = inside.find_first_of("|:");
-    if (bar == inside.npos) return std::nullopt;
+    if (bar == inside.npos || !is_one_group(inside)) return std::nullopt;
     const std::string_view symbol = symbol_of_members(trim(inside.substr(0, bar))),
                            conditions = trim(inside.substr(bar + 1));
     const std::vector<std::string> parts = split_parts(conditions, ",");

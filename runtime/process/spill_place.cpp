@@ -48,8 +48,8 @@ Status check_owner(const fs::path& folder) {
   if (::stat(folder.c_str(), &info) != 0) return errno_status(errno, folder.string());
   if (info.st_uid == ::geteuid() || info.st_uid == 0) return {};
   return invalid_argument(folder.string() + " belongs to user " + std::to_string(info.st_uid) +
-                          ", who could take away what is spilled there: name a folder of your own, "
-                          "or one of root's");
+                          ", who could take away what is spilled there: name a folder of your own "
+                          "(one that you make in it will do), or one of root's");
 }
 
 }  // namespace

@@ -329,9 +329,10 @@ TEST(RowMapping, ToolsAreAListOfObjectsOrItsText) {
   };
   EXPECT_EQ(read(R"([{"name": "f"}])"), R"({"tools":[{"name":"f"}]})");
   EXPECT_EQ(read(R"("[{\"name\": \"f\"}]")"), R"({"tools":[{"name":"f"}]})");
-  for (const char* none : {"null", "\"\"", "\" \"", "\"null\""})
+  EXPECT_EQ(read(R"(["{\"name\": \"f\"}"])"), R"({"tools":[{"name":"f"}]})");
+  for (const char* none : {"null", "\"\"", "\" \"", "\"null\"", "{}", "\"{}\""})
     EXPECT_EQ(read(none), "null") << none;
-  for (const char* other : {R"("You have f.")", R"({"name": "f"})", R"(["{\"name\": \"f\"}"])",
+  for (const char* other : {R"("You have f.")", R"({"name": "f"})", R"(["{\"name\": \"f\""])",
                             R"("{\"name\": \"f\"}")", R"("[\"f\"]")", "5"})
     EXPECT_TRUE(read(other).starts_with("t:1: 'tools' must be a list of objects")) << read(other);
 }

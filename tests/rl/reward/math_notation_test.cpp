@@ -21,6 +21,23 @@ void expect_all(bool equal, const std::vector<Notations>& pairs) {
   }
 }
 
+// Relations that turn: no interval, and no end of turning them round.
+TEST(MathNotation, ChainsOfBothDirectionsAreNoIntervals) {
+  for (const char* chain : {"1>x<3", "2>x<1", "3>2<5", "1<x>3", "\\{x \\mid 1>x<3\\}",
+                            "\\{x|x\\ge 2\\} \\cap \\{x|x<5\\}", "\\{x|x>2\\} \\cup \\{x|x<-2\\}"})
+    expect_all(false, {{chain, "(0,1)"}, {chain, "[2,5)"}, {chain, "x"}});
+  expect_all(true, {{"3>x>1", "(1,3)"},
+                    {"x\\ge 2", "[2,\\infty)"},
+                    {"\\{x|x>2\\}\\cup\\{x|x<-2\\}", "\\{x|x<-2\\}\\cup\\{x|x>2\\}"}});
+}
+
+TEST(MathNotation, ListsOfIntervalsKeepTheirBrackets) {
+  expect_all(true, {{"(0,1],[2,3)", "[2,3),(0,1]"},
+                    {"(0,\\frac{1}{2}],[2,3)", "(0,0.5],[2,3)"},
+                    {"(-\\infty,-1] \\text{ or } [\\frac{1}{2},\\infty)",
+                     "(-\\infty,-1] \\text{ or } [0.5,\\infty)"}});
+}
+
 TEST(MathNotation, LettersAndSignsOfUnicode) {
   expect_all(true, {{"\U0001d7d3", "5"},
                     {"\U0001d7cf\U0001d7ce", "10"},

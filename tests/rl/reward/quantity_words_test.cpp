@@ -15,7 +15,7 @@ TEST(QuantityWords, FactorsAndPowersAreLatex) {
       {"dozens", " \\cdot 12"},
       {"lakh rupees", " \\cdot 100000"},
       {"gross", " \\cdot 144"},
-      {"quarters", " \\cdot \\frac{1}{4}"},
+      {"quarters", ""},
       {"-million", " \\cdot 1000000"},
       {"halves", " \\cdot \\frac{1}{2}"},
       {"squared", "^{2}"},
