@@ -6,7 +6,6 @@
 #include <string>
 
 #include "rl/algo/masked.h"
-#include "rl/worker/policy_objective.h"
 
 namespace rl {
 namespace {

@@ -12,11 +12,10 @@
 #include "rl/algo/policy_loss.h"
 #include "rl/config/config.h"
 #include "rl/metrics/metrics.h"
+#include "rl/worker/objective_inputs.h"
 #include "runtime/core/result.h"
 
 namespace rl {
-
-struct ObjectiveInputs;
 
 /// The divergence KL(policy || teacher), estimated at each token that the policy drew.
 struct DistillationObjective {
