@@ -47,14 +47,20 @@ bool is_short_id(const std::string& name) {
   return name.size() == 8 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-/// The private folders in `folder` whose names are ids.
-std::vector<fs::path> id_folders(const fs::path& folder) {
+/// What is in `folder` with an id for its name.
+std::vector<fs::path> id_named(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (is_short_id(at->path().filename().string()) && check_private_folder(at->path()).ok())
-      found.push_back(at->path());
+    if (is_short_id(at->path().filename().string())) found.push_back(at->path());
   }
+  return found;
+}
+
+/// The private folders among it.
+std::vector<fs::path> id_folders(const fs::path& folder) {
+  std::vector<fs::path> found = id_named(folder);
+  std::erase_if(found, [](const fs::path& path) { return !check_private_folder(path).ok(); });
   return found;
 }
 
@@ -75,10 +81,8 @@ bool is_own_root(const fs::path& folder) {
 
 /// Of the folders whose names are ids the first that is not looked into, with why not.
 Status refused_folder(const fs::path& root) {
-  std::error_code error;
-  for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
-    if (!is_short_id(at->path().filename().string())) continue;
-    if (Status status = check_private_folder(at->path()); !status.ok()) return status;
+  for (const fs::path& folder : id_named(root)) {
+    if (Status status = check_private_folder(folder); !status.ok()) return status;
   }
   return {};
 }
