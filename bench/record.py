@@ -30,6 +30,7 @@ BENCHMARKS = {
     "tokenizer": ["bench_tokenizer", "--json"],
     "reward": ["bench_reward", "--json"],
     "rollout": ["bench_rollout", "--json", "--model", "{model}", "--weights", "fp32,int8"],
+    "checkpoint": ["bench_checkpoint", "--json", "--folder", "{folder}"],
     "mesh": ["bench_mesh", "--json", "--model", "{model}", "--folder", "{folder}"],
     "trainer": ["bench_trainer", "--json", "--model", "{model}", "--folder", "{folder}",
                 "--steps", "4"],
