@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Runs the benchmarks and records their figures in bench/baseline, one JSON file each.
 
-    bench/record.py [NAME...] [--bin FOLDER] [--model FOLDER] [--into FOLDER]
+    bench/record.py [NAME...] [--bin FOLDER] [--model FOLDER] [--into FOLDER] [--python PROGRAM]
 
-NAME: of the benchmarks below (default: all, about a quarter of an hour). A file holds the command,
+NAME: of the benchmarks below (default: all but the peers, about a quarter of an hour). peer_ray,
+peer_trl, peer_rollout and peer_tokenizers run ours and a peer one after the other (bench/peers);
+--python is a Python that has trl, transformers, torch, datasets, accelerate and gguf. A file holds the command,
 the machine, its load before, the commit, and what the benchmark printed with --json. --model is a
 Hugging Face folder of SmolLM2-135M-Instruct in safetensors (`starling export` makes one of a GGUF file); without it the
 benchmarks of a language model are left out, and named.
@@ -37,6 +39,15 @@ BENCHMARKS = {
 }
 
 
+# Ours and a peer's. {build}: the folder that --bin lies in; {python}: --python.
+PEERS = {
+    "peer_ray": ["bench/peers/ray/run.sh", "{build}"],
+    "peer_tokenizers": ["bench/peers/tokenizers/run.sh", "{build}"],
+    "peer_rollout": ["bench/peers/rollout/run.sh", "{model}", "{python}"],
+    "peer_trl": ["bench/peers/trl/run.sh", "{model}", "{python}"],
+}
+
+
 def said(*command: str) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
@@ -61,10 +72,12 @@ def objects_in(text: str) -> list:
     return found
 
 
-def record(name: str, words: list[str], command: str, into: pathlib.Path) -> bool:
+def record(name: str, words: list[str], command: str, bin: pathlib.Path,
+           into: pathlib.Path) -> bool:
     load, begun = round(os.getloadavg()[0], 2), time.monotonic()
     print(f"{name}: {' '.join(words)}", flush=True)
-    run = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "RECORD": "1", "STARLING_BIN": str(bin)}
+    run = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
     figures = objects_in(run.stdout)
     if run.returncode != 0 or not figures:
         print(f"{name}: exit code {run.returncode}, {len(figures)} JSON objects: not recorded")
@@ -82,23 +95,26 @@ def record(name: str, words: list[str], command: str, into: pathlib.Path) -> boo
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], default=[])
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, *PEERS, []], default=[])
     parser.add_argument("--bin", default=ROOT / "build/release/bin", type=pathlib.Path)
     parser.add_argument("--model", type=pathlib.Path)
+    parser.add_argument("--python", default="python3")
     parser.add_argument("--into", default=ROOT / "bench/baseline", type=pathlib.Path)
     options = parser.parse_args()
     options.into.mkdir(parents=True, exist_ok=True)
     failed, left_out = [], []
     with tempfile.TemporaryDirectory() as folder:
         for name in options.names or BENCHMARKS:
-            words = BENCHMARKS[name]
+            words = BENCHMARKS.get(name) or PEERS[name]
             if "{model}" in words and options.model is None:
                 left_out.append(name)
                 continue
-            places = {"{model}": str(options.model), "{folder}": folder}
+            places = {"{model}": str(options.model), "{folder}": folder,
+                      "{build}": str(options.bin.parent), "{python}": options.python}
             command = " ".join(words)
-            words = [str(options.bin / words[0]), *(places.get(word, word) for word in words[1:])]
-            if not record(name, words, command, options.into):
+            program = ROOT / words[0] if name in PEERS else options.bin / words[0]
+            words = [str(program), *(places.get(word, word) for word in words[1:])]
+            if not record(name, words, command, options.bin, options.into):
                 failed.append(name)
     if left_out:
         print(f"left out, since they need --model: {', '.join(left_out)}")

@@ -34,3 +34,4 @@ for key, theirs in ray.items():
     print(f"{key:20} {ours:14.3f} {theirs:14.3f} {ratio:9.1f}x")
 print(f"floor of Starling's run: Unix-socket round trip {starling['uds_round_trip_us']:.1f} us, memcpy {starling['memcpy_gbps']:.1f} GB/s")
 PYTHON
+[ -z "${RECORD:-}" ] || cat "$folder/starling.json" "$folder/ray.json"

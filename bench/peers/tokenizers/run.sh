@@ -32,3 +32,4 @@ for key, row in sorted(ours.items()):
     print(f"{key[0]:22} {key[1]:7} {row['encode_mb_per_s']:14.1f} {peer['encode_mb_per_s']:8.1f} {row['encode_mb_per_s'] / peer['encode_mb_per_s']:6.1f}x "
           f"{row['decode_tokens_per_s'] / 1e6:20.1f} {peer['decode_tokens_per_s'] / 1e6:8.1f} {'yes' if row['tokens'] == peer['tokens'] else 'NO':>12}")
 PYTHON
+[ -z "${RECORD:-}" ] || cat "$folder/starling.jsonl" "$folder/wheel.jsonl"

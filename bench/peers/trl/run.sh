@@ -18,3 +18,4 @@ for name in trl:
         more = name.endswith("_per_s")
         print(f"{name:24} {ours[name]:10.2f} {trl[name]:10.2f} {(ours[name] / trl[name]) if more else (trl[name] / ours[name]):7.2f}")
 PYTHON
+[ -z "${RECORD:-}" ] || cat "$folder/ours.json" "$folder/trl.json"
