@@ -1,5 +1,5 @@
-// Starling's runtime: actors in processes, calls between them, objects in shared memory. This
-// header is all that a program includes.
+// Starling's runtime: actors in processes, calls between them, objects in shared memory. This is
+// the only header that a program includes.
 //
 //   struct Counter {
 //     int add(int n) { return total += n; }
@@ -66,38 +66,38 @@
 namespace runtime {
 
 struct RuntimeOptions {
-  /// Where the job's actors have their names, unless ActorOptions say otherwise. Empty: a namespace
-  /// of the job's own, so that two runs of a program on one cluster do not meet.
+  /// The namespace of the job's actors, unless ActorOptions give another. Empty: a namespace only
+  /// for this job, so that two runs of a program on one cluster do not share actors.
   std::string name_space{};
   /// HOST:PORT of a node. Empty: `--address` among the arguments, else STARLING_ADDRESS, else the
   /// last `starling start` on this machine.
   std::string address;
-  /// With no cluster to be found: start one on this machine that lives as long as this Runtime.
-  /// Else start() fails with kNotFound.
+  /// If no cluster is found: start one on this machine, which ends with this Runtime. If false,
+  /// start() fails with kNotFound instead.
   bool start_cluster = true;
-  /// What such a cluster is started with, for instance {"--num-cpus", "8"}.
+  /// Arguments for starting such a cluster, for instance {"--num-cpus", "8"}.
   std::vector<std::string> start_arguments;
   /// Print what the workers write, with a prefix "(Counter pid=123, node=7f3a0011) ".
   bool forward_output = true;
-  /// A line that several workers write within five seconds is printed once, and then how often it
-  /// was repeated. STARLING_DEDUP_LOGS=0 turns it off, too.
+  /// Print a line that several workers write within five seconds once, then the number of its
+  /// repetitions. STARLING_DEDUP_LOGS=0 turns this off too.
   bool deduplicate_output = true;
-  /// Workers to have ready before the first spawn.
+  /// Worker processes to start before the first spawn.
   std::uint32_t warm_workers = 0;
-  /// What each process may keep in memory to make lost results of tasks again
-  /// (docs/guide/actors.md); beyond it the oldest results are not.
+  /// The memory per process for recomputing lost results of tasks (docs/guide/actors.md); beyond it
+  /// the oldest results cannot be recomputed.
   std::size_t lineage_bytes_max = 256 << 20;
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
 };
 
-/// Which of some objects were settled in time, in their original order.
+/// Which objects were settled in time and which were not, both in their original order.
 template <class T>
 struct WaitResult {
   std::vector<ObjectRef<T>> ready;
   std::vector<ObjectRef<T>> pending;
 };
 
-/// How long get_actor() waits if nothing else is said.
+/// How long get_actor() waits by default.
 inline constexpr std::chrono::seconds kFindActorTime{30};
 
 /// Whether an actor that is killed may be started again.
@@ -105,27 +105,27 @@ enum class Restarts { kNone, kAllowed };
 
 /// A program's connection to its cluster; one per process. Make it first in main, register the
 /// actors, then run(). All methods may be called from any thread once the runtime is started,
-/// except where they say otherwise. Blocking methods wait for other processes; in an actor, they
-/// block that actor alone. An actor that wants it takes a `Runtime&` as the first parameter of its
-/// constructor. Size: each public template has a private function without types.
+/// except where documented otherwise. Blocking methods wait for other processes; in an actor, they
+/// block only that actor. An actor gets the Runtime if the first parameter of its constructor is a
+/// `Runtime&`. Size: each public template has a private function without types.
 class Runtime {
  public:
-  /// Reads `--address` from the arguments; connects to nothing yet.
+  /// Reads `--address` from the arguments; does not connect yet.
   Runtime(int argc, char** argv, RuntimeOptions options = {});
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  /// stop().
+  /// Calls stop().
   ~Runtime();
 
-  /// Makes a class known under `name`, with the methods that may be called. Before start() or
-  /// run(), in main, equally in driver and worker. A method is `&T::m`, or method("name", &T::m).
-  /// Registering a name or class twice is a bug.
+  /// Registers a class under `name`, with the methods that may be called. Call it in main, before
+  /// start() or run(), in driver and worker alike. A method is `&T::m`, or method("name", &T::m).
+  /// Registering a name or a class twice is a bug.
   template <class T, class... Methods>
   void register_actor(std::string name, Methods... methods);
 
-  /// Makes a plain function known, to be run with task(). Before start() or run(), in main, equally
-  /// in driver and worker. The name tells it from others on the wire. Registering a function twice
-  /// is a bug.
+  /// Registers a plain function for task(). Call it in main, before start() or run(), in driver and
+  /// worker alike. The name identifies the function on the wire. Registering a function twice is a
+  /// bug.
   template <class R, class... P>
   void register_function(std::string name, R (*function)(P...));
 
@@ -137,15 +137,15 @@ class Runtime {
 
   /// Whether this process was started by a node to run actors.
   bool is_worker() const;
-  /// The program's arguments without those that the runtime understood.
+  /// The program's arguments without those that the runtime consumed.
   const std::vector<std::string>& arguments() const;
 
   /// Connects the driver to its cluster. Idempotent. Errors: kUnavailable, kNotFound,
   /// kInvalidArgument (wrong token), each with the cure.
   Status start();
   /// Ends the driver's actors and its connections, and the cluster if start() made one. Idempotent.
-  /// In a child that fork() made it does nothing, nor does the destructor: a Runtime belongs to the
-  /// process that started it. (The child may start one of its own.)
+  /// In a fork()ed child neither it nor the destructor does anything: a Runtime belongs to the
+  /// process that started it. (The child may start its own.)
   void stop();
 
   /// Creates an actor and waits for its constructor. The arguments travel as copies; the
@@ -156,8 +156,8 @@ class Runtime {
   template <class T, class... Args>
   Result<ActorHandle<T>> spawn(const ActorOptions& options, const Args&... args);
 
-  /// Creates `size` actors at once; all or none. An argument may be split(), one part per rank. A
-  /// name in the options gets "-<rank>" behind it.
+  /// Creates `size` actors at once; all or none. An argument may be split(), one part per rank.
+  /// "-<rank>" is appended to a name in the options.
   template <class T, class... Args>
   Result<ActorGroup<T>> spawn_group(std::size_t size, const ActorOptions& options,
                                     const Args&... args);
@@ -169,7 +169,7 @@ class Runtime {
   /// Errors: kNotFound, kActorDied, kInvalidArgument (the actor is of another class).
   template <class T>
   Result<ActorHandle<T>> get_actor(const std::string& name, Until until = kFindActorTime);
-  /// In another namespace, of whichever job.
+  /// The same in the given namespace, which another job may use too.
   template <class T>
   Result<ActorHandle<T>> get_actor(const std::string& name, const std::string& name_space,
                                    Until until = kFindActorTime);
@@ -183,27 +183,27 @@ class Runtime {
   template <class T>
   Status kill(const ActorHandle<T>& actor, Restarts restarts,
               Until until = std::chrono::seconds(10));
-  /// Ends the actor once it has run the calls that wait, and has been destroyed. Those that this
-  /// process made before, through whichever handle, are among them; its later ones fail with
-  /// kActorDied at once. What has not ended at the deadline is killed. Returns when it is gone.
+  /// Lets the actor run its queued calls, then destroys it and ends it. Calls that this process
+  /// made before, through any handle, count as queued; later ones fail with kActorDied at once. An
+  /// actor that has not ended at the deadline is killed. Returns when the actor is gone.
   template <class T>
   Status terminate(const ActorHandle<T>& actor, Until until = std::chrono::seconds(30));
   /// Ends the actor as terminate() does and starts it again, in a new process and with the state
-  /// that it saves at its end. Calls that come in meanwhile wait and run in the new one. Returns
-  /// when the old process is gone. Errors: kInvalidArgument (no restart left:
+  /// that it saves when it ends. Calls that arrive meanwhile wait, and run in the new process.
+  /// Returns when the old process is gone. Errors: kInvalidArgument (no restart left:
   /// ActorOptions::max_restarts).
   template <class T>
   Status restart(const ActorHandle<T>& actor, Until until = std::chrono::seconds(30));
-  /// Has an actor whose class has save_state() and restore_state() (runtime/call/state_hooks.h)
-  /// save its state, after the calls that were made before. A restart, for whatever reason, begins
-  /// with the constructor and then what was saved last. Errors: kResourceExhausted (over
-  /// kActorStateBytesMax, 1 MiB; what was saved before stays), kInvalidArgument (the state holds
-  /// ObjectRefs), what save_state() returned, those of a call.
+  /// Makes an actor whose class has save_state() and restore_state() (runtime/call/state_hooks.h)
+  /// save its state, after the calls that were made before. Every restart runs the constructor,
+  /// then restores the last saved state. Errors: kResourceExhausted (over kActorStateBytesMax, 1
+  /// MiB; the state saved before stays), kInvalidArgument (the state holds ObjectRefs), an error
+  /// that save_state() returned, those of a call.
   template <class T>
   requires SavesState<T> Status save_state(const ActorHandle<T>& actor,
                                            Until until = std::chrono::seconds(30));
   /// The same from within one of its methods: `runtime_.save_state(*this)`. When it returns, the
-  /// state is safe from a crash.
+  /// saved state survives a crash.
   template <SavesState T>
   Status save_state(const T& self, Until until = std::chrono::seconds(30));
   /// As spawn(); the actor is terminated at the end of the returned object's scope.
@@ -211,13 +211,13 @@ class Runtime {
   Result<ScopedActor<T>> spawn_scoped(const ActorOptions& options, const Args&... args);
 
   /// Calls back when the actor's process ends (with the cause), when it runs again, and when it is
-  /// dead for good; at once if it is dead already. Callbacks run one after another on a thread of
-  /// their own, may use the runtime, and end with the returned object, or when the runtime stops.
-  /// What one throws is logged.
+  /// dead for good; at once if it is dead already. Callbacks run one after another on a dedicated
+  /// thread and may use the runtime. They stop when the returned object is destroyed or the runtime
+  /// stops. An exception from a callback is logged.
   template <class T>
   Watch watch(const ActorHandle<T>& actor, std::function<void(const ActorEvent&)> callback);
-  /// The same as an object, to get, await or pass on: it settles when the actor has ended for good,
-  /// and says how. Does not block.
+  /// The same as an object, to get, await or pass on: it settles with the cause when the actor has
+  /// ended for good. Does not block.
   template <class T>
   ObjectRef<ActorDeath> when_dead(const ActorHandle<T>& actor) {
     return death_of_actor(actor.id());
@@ -225,27 +225,27 @@ class Runtime {
   template <class T>
   Status kill(const ActorGroup<T>& group, Until until = std::chrono::seconds(10));
 
-  /// Asks for a call to be given up; returns at once, and its result settles by itself: with
-  /// kCancelled if the call never ran or heeded the request (a method that takes a CallContext
-  /// can), else with what it returned. With CancelMode::kForce a running call ends with its actor's
-  /// process, whose other calls fail with kActorDied. Nothing happens to what has settled. Errors:
-  /// kInvalidArgument (it is not the result of a call of this process).
+  /// Requests the cancellation of a call and returns at once. The result settles later: with
+  /// kCancelled if the call never ran or obeyed the request (a method that takes a CallContext
+  /// can), else with the return value. CancelMode::kForce ends a running call with its actor's
+  /// process, whose other calls fail with kActorDied. A settled result stays. Errors:
+  /// kInvalidArgument (`ref` is not the result of a call of this process).
   template <class T>
   Status cancel(const ObjectRef<T>& ref, CancelMode mode = CancelMode::kCooperative);
 
-  /// Runs a registered function in some worker process of the cluster that has the resources, at
-  /// once or when one is free, and returns at once: `rt.task(&score, batch)`. For stateless work:
-  /// tasks run in any order, each by itself, and again on another worker when theirs dies
+  /// Runs a registered function in a worker process of the cluster as soon as one has the
+  /// resources, and returns at once: `rt.task(&score, batch)`. For stateless work: tasks run in any
+  /// order, independently, and again on another worker when their worker dies
   /// (TaskOptions::max_retries). Arguments, result and failures are as for ActorHandle::call.
   template <class R, class... P, class... Args>
   auto task(R (*function)(P...), const Args&... args);
   template <class R, class... P, class... Args>
   auto task(const TaskOptions& options, R (*function)(P...), const Args&... args);
 
-  /// Makes an object of a copy of the value. Below 64 KiB it stays in this process; larger ones
-  /// take one copy into the node's shared memory. In a full store it waits in line until others
-  /// have dropped objects or enough has moved to disk. Errors: kResourceExhausted when there is no
-  /// room by `until`, or never can be.
+  /// Makes an object from a copy of the value. A value below 64 KiB stays in this process; a larger
+  /// one is copied once, into the node's shared memory. If the store is full, put() waits until
+  /// objects have been dropped or moved to disk. Errors: kResourceExhausted if there is no room by
+  /// `until`, or can never be enough.
   template <class T>
   Result<ObjectRef<T>> put(const T& value, Until until = std::chrono::seconds(30));
 
@@ -257,29 +257,29 @@ class Runtime {
   Status get(const ObjectRef<void>& ref, Until until = {});
 
   /// The same for coroutine methods, which let other calls run meanwhile; defined in
-  /// runtime/coroutine.h. Errors: also kCancelled, when the awaiting call is. What comes from
-  /// another node or from disk comes without blocking the actor.
+  /// runtime/coroutine.h. Errors: also kCancelled, if the awaiting call was cancelled. Fetching
+  /// from another node or from disk does not block the actor.
   template <class T>
   boost::asio::awaitable<Result<T>, boost::asio::any_io_executor> async_get(ObjectRef<T> ref,
                                                                             Until until = {});
   boost::asio::awaitable<Status, boost::asio::any_io_executor> async_get(ObjectRef<void> ref,
                                                                          Until until = {});
 
-  /// Waits until `count` of the objects are there, as values or failures, or until the deadline.
+  /// Waits until `count` of the objects are settled (values or failures), or until the deadline.
   /// Cost: linear in the number of refs; to take many results one by one, ObjectApi::as_completed()
-  /// is constant for each.
+  /// has a constant cost for each.
   template <class T>
   WaitResult<T> wait(const std::vector<ObjectRef<T>>& refs, std::size_t count, Until until = {});
 
-  /// Several objects at once, values in place, and what the cluster holds.
+  /// Operations on several objects, values read in place, and the objects of the cluster.
   ObjectApi objects() const;
-  /// Values with a name and a version, which belong to the cluster.
+  /// Values with a name and a version, owned by the cluster.
   PublishedApi published() const;
-  /// Reservations of resources to put actors in.
+  /// Reservations of resources, in which actors are placed.
   PlacementGroupApi groups() const;
-  /// Small values under keys, which the job's processes share.
+  /// Small values under keys, shared by the job's processes.
   KeyValueApi kv() const;
-  /// Nodes, actors, jobs; who comes and goes.
+  /// Nodes, actors and jobs; notices of nodes that join or leave.
   ClusterApi cluster() const;
 
  private:

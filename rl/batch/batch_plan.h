@@ -1,4 +1,4 @@
-// Who computes what in a step: prompts to workers, samples to mini-batches and micro-batches. Pure
+// The division of a step: prompts to workers, samples to mini-batches and micro-batches. Pure
 // arithmetic.
 #pragma once
 
@@ -37,32 +37,32 @@ struct MicroBatch {
   bool operator==(const MicroBatch&) const = default;
 };
 
-/// A part of a mini-batch's gradient. A mini-batch is cut into leaves, however many workers there
-/// are; leaf l is worker l % workers' in round l / workers. The gradients of leaves are added up in
-/// their order, so that their sum has the same bits on any number of workers.
+/// A part of a mini-batch's gradient. A mini-batch is cut into leaves, whatever the number of
+/// workers; worker l % workers computes leaf l, in round l / workers. The gradients of leaves are
+/// added up in their order, so that their sum has the same bits on any number of workers.
 struct GradientRound {
   std::int64_t leaf = 0;    // this worker's
-  std::int64_t passes = 0;  // its micro-batches, as many on every worker; behind those of the round
-                            // before
+  std::int64_t passes = 0;  // its micro-batches, as many on every worker; they follow those
+                            // of the round before
   std::vector<std::uint8_t> adds = {};  // by worker: 1: its leaf has samples
 
   auto fields() { return std::tie(leaf, passes, adds); }
   bool operator==(const GradientRound&) const = default;
 };
 
-/// One optimizer step as one worker sees it: its samples, and how much there is on all workers
-/// together. Sums over the worker's tokens divided by these totals add up, over the workers, to the
-/// loss of the whole mini-batch.
+/// One optimizer step as one worker sees it: its samples, and the totals over all workers. Sums
+/// over the worker's tokens divided by these totals add up, over the workers, to the loss of the
+/// whole mini-batch.
 struct MiniBatch {
   std::int64_t first_sample = 0;  // into the worker's RolloutBatch
   std::int64_t last_sample = 0;   // one past the end
   std::int64_t tokens_total = 0;
   std::int64_t samples_total = 0;
-  std::int64_t positive_tokens_total = 0;  // of responses that were right
-  std::vector<MicroBatch> micro_batches =
-      {};  // its passes, as many on every worker; none: one pass
+  std::int64_t positive_tokens_total = 0;  // of correct responses
+  /// Its passes, as many on every worker; empty: one pass.
+  std::vector<MicroBatch> micro_batches = {};
   std::vector<MicroBatch> scoring_batches = {};  // the same without a backward pass
-  std::vector<GradientRound> rounds = {};  // what micro_batches are of; none: of one leaf a worker
+  std::vector<GradientRound> rounds = {};        // of micro_batches; empty: one leaf per worker
 
   auto fields() {
     return std::tie(first_sample, last_sample, tokens_total, samples_total, positive_tokens_total,
@@ -71,26 +71,26 @@ struct MiniBatch {
   bool operator==(const MiniBatch&) const = default;
 };
 
-/// How much each sample of one worker counts; empty lists: all of them once, none of them right.
+/// The weights of one worker's samples; empty lists: each counts once, none is correct.
 struct SampleUse {
-  std::vector<std::int32_t>
-      repeats;  // how often a sample counts, as if it stood there so often; 0: not at all
-  std::vector<std::uint8_t> positive;  // 1: its response was right
+  // How often a sample counts, as if it were repeated; 0: not at all.
+  std::vector<std::int32_t> repeats;
+  std::vector<std::uint8_t> positive;  // 1: its response is correct
 
   auto fields() { return std::tie(repeats, positive); }
   bool operator==(const SampleUse&) const = default;
 };
 
-/// Mini-batches of every worker. `response_tokens[w]` are how many tokens of worker w's samples are
-/// learned, `samples_per_prompt` of each prompt; `uses[w]` how much they count (no uses: all
-/// alike).
+/// Mini-batches of every worker. `response_tokens[w]`: the number of learned tokens of each sample
+/// of worker w, `samples_per_prompt` of them for each prompt. `uses[w]`: their weights (no uses:
+/// all alike).
 std::vector<std::vector<MiniBatch>> plan_mini_batches(
     const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt,
     std::span<const std::vector<std::int64_t>> response_tokens,
     std::span<const SampleUse> uses = {});
 
-/// As above, where prompts have different numbers of samples left: `samples_of[w]` has one for each
-/// prompt of worker w. Mini-batches of which nothing is left are not in the plan.
+/// As above, for prompts with different numbers of samples: `samples_of[w]` has the number for each
+/// prompt of worker w. Empty mini-batches are not in the plan.
 std::vector<std::vector<MiniBatch>> plan_mini_batches(
     const std::vector<PromptShard>& shards, std::span<const std::vector<std::int64_t>> samples_of,
     std::span<const std::vector<std::int64_t>> response_tokens,
@@ -98,11 +98,11 @@ std::vector<std::vector<MiniBatch>> plan_mini_batches(
 
 /// One supervised optimizer step as one worker sees it.
 struct SupervisedPlan {
-  std::int64_t tokens_total = 0;  // to learn, of all workers
+  std::int64_t tokens_total = 0;  // learned tokens of all workers
   double learning_rate = 0.0;
-  std::vector<MicroBatch> micro_batches =
-      {};                                  // its passes, as many on every worker; none: one pass
-  std::vector<GradientRound> rounds = {};  // what they are of; none: of one leaf a worker
+  /// Its passes, as many on every worker; empty: one pass.
+  std::vector<MicroBatch> micro_batches = {};
+  std::vector<GradientRound> rounds = {};  // of micro_batches; empty: one leaf per worker
 
   auto fields() { return std::tie(tokens_total, learning_rate, micro_batches, rounds); }
   bool operator==(const SupervisedPlan&) const = default;
@@ -127,12 +127,12 @@ struct PassLimits {
 };
 
 /// Cuts rows 0 .. lengths.size() in order into runs within the limits. A row longer than tokens_max
-/// stands alone. No rows: no micro-batches.
+/// is a run by itself. No rows: no micro-batches.
 std::vector<MicroBatch> plan_micro_batches(std::span<const std::int64_t> lengths,
                                            const MicroBatchLimits& limits);
 
-/// The same for every worker w, of rows lengths[w] within limits[w]: as many micro-batches on each,
-/// idle ones behind its rows.
+/// The same for every worker w, with rows lengths[w] and limits[w]: as many micro-batches on each
+/// worker, idle ones after its rows.
 std::vector<std::vector<MicroBatch>> plan_rounds(std::span<const std::vector<std::int64_t>> lengths,
                                                  std::span<const MicroBatchLimits> limits);
 
@@ -141,14 +141,14 @@ std::vector<std::vector<MicroBatch>> plan_rounds(std::span<const std::vector<std
 std::vector<std::vector<MicroBatch>> plan_scoring(std::span<const std::vector<std::int64_t>> tokens,
                                                   std::span<const PassLimits> limits);
 
-/// Into how many leaves (see GradientRound) a mini-batch is cut, and by worker the leaf of each
-/// row, which grows within a mini-batch. 0: it is not cut.
+/// The number of leaves (see GradientRound) of a mini-batch, and by worker the leaf of each row, in
+/// ascending order within a mini-batch. 0: it is not cut.
 struct RowLeaves {
   std::int64_t count = 0;
   std::vector<std::vector<std::int64_t>> of_rows = {};
 };
 
-/// A worker's passes that learn, and the rounds that they are of; no rounds: of one leaf a worker.
+/// A worker's learning passes and their rounds; no rounds: one leaf per worker.
 struct LearningPasses {
   std::vector<MicroBatch> micro_batches = {};
   std::vector<GradientRound> rounds = {};
@@ -159,13 +159,13 @@ std::vector<LearningPasses> plan_learning(std::span<const std::vector<std::int64
                                           std::span<const MicroBatchLimits> limits,
                                           const RowLeaves& leaves);
 
-/// Cuts each mini-batch of plan_mini_batches() so, to learn from it, leaf by leaf, and to score it.
+/// Adds micro-batches to each mini-batch of a plan: for learning (by leaf) and for scoring.
 void add_micro_batches(std::vector<std::vector<MiniBatch>>& plan,
                        std::span<const std::vector<std::int64_t>> tokens,
                        std::span<const PassLimits> limits, const RowLeaves& leaves = {});
 
-/// The passes over `rows` that a worker was given: `planned`, or one where there are none.
-/// kInvalidArgument: they are not all of these rows, in order.
+/// The passes over `rows` of a worker: `planned`, or a single one if `planned` is empty.
+/// kInvalidArgument: `planned` does not cover exactly these rows in order.
 runtime::Result<std::vector<MicroBatch>> passes_over(const MicroBatch& rows,
                                                      std::span<const MicroBatch> planned);
 

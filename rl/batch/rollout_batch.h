@@ -1,6 +1,6 @@
-// What policy, reward and reference workers pass to each other: prompts and the samples drawn for
-// them. Values without torch. They travel as objects between actors; the controller holds
-// references to them, never the bytes.
+// The data that policy, reward and reference workers exchange: prompts and their samples. Values
+// without torch. They travel as objects between actors; the controller holds references to them,
+// never the bytes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace rl {
 
-/// Rows of different lengths, end to end.
+/// Rows of different lengths, stored one after another.
 template <class T>
 struct Ragged {
   std::vector<T> values;
@@ -39,8 +39,8 @@ struct Ragged {
     offsets.push_back(static_cast<std::int64_t>(values.size()));
   }
 
-  /// Whether offsets start at 0, never fall, and end at the number of values: what must hold before
-  /// row() is called on a value that came from elsewhere.
+  /// Whether offsets start at 0, never fall, and end at the number of values. Check it before
+  /// calling row() on a value from another process.
   bool consistent() const;
 
   auto fields() { return std::tie(values, offsets); }
@@ -50,11 +50,11 @@ struct Ragged {
 /// One worker's share of a step's prompts.
 struct PromptBatch {
   Ragged<std::int32_t> ids;
-  std::vector<std::uint64_t>
-      seeds;  // of each prompt's samples: the same whichever worker draws them
-  std::vector<std::string> contexts =
-      {};  // [prompts]: JSON, what a conversation of several turns needs to know of its row (see
-           // conversation_context()); or empty
+  // Seeds of each prompt's samples: the same on whichever worker generates them.
+  std::vector<std::uint64_t> seeds;
+  // [prompts]: JSON, what a multi-turn conversation needs to know of its row (see
+  // conversation_context()); or empty.
+  std::vector<std::string> contexts = {};
 
   auto fields() { return std::tie(ids, seeds, contexts); }
   bool operator==(const PromptBatch&) const = default;
@@ -66,25 +66,25 @@ struct RolloutBatch {
   std::vector<std::int32_t> prompt_of;  // [samples]: row in `prompts`
   Ragged<std::int32_t> responses;       // [samples]; never empty rows
   std::vector<float> logprobs;  // of the learned tokens of the responses, under the policy and
-                                // temperature that drew them
-  std::vector<std::uint8_t>
-      stopped;  // [samples]: 1 when a stop token ended the response, 0 when the length limit did
-  std::vector<std::int64_t> lengths_max = {};  // [samples]: Completion::length_max, so that
-                                               // everybody computes with the same angles; or empty
-  /// Of responses.values: 1 where the policy chose the token, 0 where a tool or a user wrote it in
-  /// between (verl's response_mask). Empty: the policy chose all of them. Tokens with a 0 are read
-  /// and never learned: numbers per token (log-probabilities, values, advantages) are of the
-  /// learned ones alone, end to end.
+                                // temperature that generated them
+  // [samples]: 1 if a stop token ended the response, 0 if the length limit did.
+  std::vector<std::uint8_t> stopped;
+  std::vector<std::int64_t> lengths_max = {};  // [samples]: Completion::length_max, so that all
+                                               // workers use the same rotary angles; or empty
+  /// For responses.values: 1 if the policy generated the token, 0 if a tool or a user wrote it
+  /// (verl's response_mask). Empty: the policy generated all of them. Tokens with a 0 are read and
+  /// never learned: per-token numbers (log-probabilities, values, advantages) exist for learned
+  /// tokens only, and are stored one after another.
   std::vector<std::uint8_t> response_mask = {};
   std::vector<std::int64_t> turns = {};  // [samples]: messages of the conversation as verl counts
                                          // them, the prompt's as one; or empty
-  std::vector<std::string> notes = {};   // [samples]: JSON, what a scorer is told of the sample in
+  std::vector<std::string> notes = {};   // [samples]: JSON, what a scorer gets about the sample in
                                          // extra_info (turns, rewards of tools); or empty
 
   std::int64_t samples() const { return responses.rows(); }
 
-  /// Tokens of the response that are learned; and of all responses before it, which is where its
-  /// numbers per token begin.
+  /// Learned tokens of the response; and of all responses before it, which is the index of its
+  /// first per-token number.
   std::int64_t learned_tokens(std::int64_t sample) const;
   std::int64_t learned_before(std::int64_t sample) const;
 
@@ -101,16 +101,16 @@ struct RolloutBatch {
   bool operator==(const RolloutBatch&) const = default;
 };
 
-/// How the samples of one prompt are judged.
+/// How to score the samples of one prompt.
 struct RewardTask {
   std::string data_source;
   std::string ground_truth;
-  std::string where;        // the row, for messages
-  std::string extra_info;   // JSON, or empty
-  std::string prompt = {};  // JSON, see ScoreRequest; empty unless a reward model asks for it
-  std::string teacher =
-      {};  // NamedTeacher::rows of the one that scores its samples; empty unless there are several
-  bool has_ground_truth = true;       // the row has a column of it, which may be an empty text
+  std::string where;            // the row, for messages
+  std::string extra_info = {};  // JSON, or empty
+  std::string prompt = {};      // JSON, see ScoreRequest; empty unless a reward model asks for it
+  // NamedTeacher::rows of the teacher that scores its samples; empty unless there are several.
+  std::string teacher = {};
+  bool has_ground_truth = true;       // the row has that column, whose text may be empty
   bool ground_truth_is_json = false;  // as DataRow has it
 
   auto fields() {
@@ -120,16 +120,16 @@ struct RewardTask {
   bool operator==(const RewardTask&) const = default;
 };
 
-/// One sample as people read it.
+/// One sample as text, for people.
 struct SampleText {
   std::string prompt;
   std::string response;
   std::string ground_truth;
   double score = 0.0;
-  std::vector<std::string> tokens = {};  // texts that make up the response: what each of its tokens
-                                         // added; special ones add nothing
-  std::vector<float> logprobs = {};      // of each; 0 of one that is not learned
-  std::vector<std::uint8_t> mask = {};   // of each: RolloutBatch::response_mask, or empty
+  std::vector<std::string> tokens = {};  // the text that each token adds to the response;
+                                         // special tokens add nothing
+  std::vector<float> logprobs = {};      // of each token; 0 if it is not learned
+  std::vector<std::uint8_t> mask = {};   // of each token: RolloutBatch::response_mask, or empty
   bool ground_truth_is_json = false;     // as DataRow has it
 
   auto fields() {
@@ -139,15 +139,15 @@ struct SampleText {
   bool operator==(const SampleText&) const = default;
 };
 
-/// What the controller learns about a RolloutBatch: scalars per sample.
+/// The summary of a RolloutBatch for the controller: scalars per sample.
 struct RolloutSummary {
   std::vector<std::int64_t> prompt_tokens;    // [samples]
   std::vector<std::int64_t> response_tokens;  // [samples]; all that follow the prompt
-  std::vector<std::int64_t> learned_tokens;   // [samples]; those of them that are learned
+  std::vector<std::int64_t> learned_tokens;   // [samples]; the learned ones of these
   std::vector<std::uint8_t> stopped;          // [samples]
   double seconds = 0.0;                       // of generation, on the worker
-  std::map<std::string, double> metrics =
-      {};  // of generation, to be summed over workers: what became of calls of tools
+  // Of generation, to be summed over workers: the outcomes of tool calls.
+  std::map<std::string, double> metrics = {};
   std::vector<std::int64_t> turns = {};   // [samples]: RolloutBatch::turns
   std::vector<float> mean_logprobs = {};  // [samples]: of the learned tokens
 
@@ -163,30 +163,30 @@ RolloutSummary summarize(const RolloutBatch& batch);
 /// Prompt and response tokens of each sample, by worker.
 std::vector<std::vector<std::int64_t>> sample_tokens(std::span<const RolloutSummary> summaries);
 
-/// `kept` with the samples of `prompts`, rows of fresh.prompts, behind its own. kInvalidArgument:
-/// an inconsistent batch, a row that is not there.
+/// `kept` followed by the samples of `prompts`, which are rows of fresh.prompts. kInvalidArgument:
+/// an inconsistent batch, a row that does not exist.
 runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const RolloutBatch& fresh,
                                              std::span<const std::int64_t> prompts);
 
-/// The samples of those prompts, row `place.row` of batches[place.worker], in their order: how
-/// samples come to who did not draw them. kInvalidArgument: an inconsistent batch, a place that is
-/// not there.
+/// The samples of the prompts at `places` (row `place.row` of batches[place.worker]), in that
+/// order: for workers that did not generate them. kInvalidArgument: an inconsistent batch, a place
+/// that does not exist.
 runtime::Result<RolloutBatch> collect_prompts(std::span<const RolloutBatch> batches,
                                               std::span<const PromptPlace> places);
 
-/// The samples with a 0 in `left_out`, in their order; all prompts stay. kInvalidArgument: another
-/// size than there are samples.
+/// The batch without the samples that have a 1 in `left_out`; all prompts stay. kInvalidArgument:
+/// `left_out` has another size than there are samples.
 runtime::Result<RolloutBatch> without_samples(const RolloutBatch& batch,
                                               const std::vector<std::uint8_t>& left_out);
 
-/// Of numbers per learned token of `batch` those of the samples that without_samples() keeps.
-/// kInvalidArgument: another size than there are samples or tokens.
+/// Of `values`, one per learned token of `batch`, those of the samples that without_samples()
+/// keeps. kInvalidArgument: another size than there are samples or tokens.
 runtime::Result<std::vector<float>> token_values_without(const RolloutBatch& batch,
                                                          std::span<const float> values,
                                                          const std::vector<std::uint8_t>& left_out);
 
-/// The reverse of token_values_without(): puts the numbers of samples with a 0 in `left_out` into
-/// `values`, which has those of all. Errors likewise.
+/// The reverse of token_values_without(): copies `of_kept`, the numbers of samples with a 0 in
+/// `left_out`, into `values`, which has the numbers of all samples. Errors likewise.
 runtime::Status put_token_values(const RolloutBatch& batch, std::span<const float> of_kept,
                                  const std::vector<std::uint8_t>& left_out,
                                  std::span<float> values);

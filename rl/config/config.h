@@ -1,6 +1,6 @@
 // Config: the merged configuration of one run. Torch-free.
-// Invariants: every value knows where it came from; all `${...}` references are resolved; a key
-// that nobody knows cannot get in unless it was added on purpose (`+key=value`).
+// Invariants: the origin of every value is known; all `${...}` references are resolved; an unknown
+// key is an error unless it was added explicitly (`+key=value`).
 #pragma once
 
 #include <cstdint>
@@ -19,55 +19,55 @@
 
 namespace rl {
 
-/// What a configuration is made from; later parts win.
+/// The inputs of a configuration; later ones override earlier ones.
 struct ConfigSources {
   std::optional<std::filesystem::path> file = {};  // YAML
   std::vector<std::string> overrides = {};         // Hydra's grammar: k=v, +k=v, ++k=v, ~k, ~k=v
-  const KeyTable* keys = nullptr;  // of the command that they are for; nullptr: train's
+  const KeyTable* keys = nullptr;                  // the command's keys; nullptr: those of `train`
 };
 
-/// What a Config is made of: the merged tree, and what was set of it.
+/// The content of a Config: the merged tree, and which of its values were set.
 struct ConfigValues {
   const KeyTable* keys = &train_keys();
   nlohmann::ordered_json tree = nlohmann::ordered_json::object();
-  /// Of those with an origin: null was written, which stands for the default.
+  /// Keys with an origin that were set to null, which stands for the default.
   std::set<std::string, std::less<>> defaulted = {};
-  /// Path as set -> "run.yaml:12"; the defaults have no entry.
+  /// Key as it was set -> "run.yaml:12"; a default value has no entry.
   std::map<std::string, std::string, std::less<>> origins = {};
   std::vector<std::string> notes = {};
 
-  /// As Config's.
+  /// Same as the functions of Config.
   const nlohmann::ordered_json* find(std::string_view key) const;
   bool is_set(std::string_view key) const;
 };
 
-/// The defaults of verl 0.9.1 (where rl/config/keys.inc does not say otherwise), below a YAML file,
-/// below dotted overrides. A value: copy it freely; reading is thread-safe. Keys are dotted paths:
-/// "actor_rollout_ref.actor.optim.lr".
+/// The defaults of verl 0.9.1 (unless rl/config/keys.inc says otherwise), overridden by a YAML
+/// file, which dotted overrides override. A value: copy it freely; reading is thread-safe. Keys are
+/// dotted paths: "actor_rollout_ref.actor.optim.lr".
 ///
-/// Typed getters give kInvalidArgument for a wrong type ("data.train_batch_size: expected an
+/// Typed getters return kInvalidArgument for a wrong type ("data.train_batch_size: expected an
 /// integer, got the string 'four' (from the command line)") and kNotFound for a key that is null or
-/// absent; their `find_` twins give an empty optional there instead. An integer is accepted where a
-/// float is expected, and a float without a fraction where an integer is.
+/// absent; their `find_` variants return an empty optional instead of kNotFound. An integer is
+/// accepted where a float is expected, and a float without a fraction where an integer is.
 class Config {
  public:
   Config() = default;
-  /// Takes them as they are: load() makes them by the rules.
+  /// Takes the values without checks; load() checks them.
   explicit Config(ConfigValues values) : values_(std::move(values)) {}
 
-  /// Merges, resolves references, and judges every key that was set: kInvalidArgument names an
-  /// unknown key with its nearest known ones, a value of the wrong type or a malformed override;
-  /// kUnimplemented names a key or value that is known but would change the result and is not built
-  /// yet; kNotFound: no such file. What is accepted without effect becomes a line of notes().
+  /// Merges the sources, resolves references and checks every key that was set. kInvalidArgument
+  /// names an unknown key with the nearest known ones, a value of the wrong type or a malformed
+  /// override. kUnimplemented names a known key or value that would change the result and is not
+  /// implemented yet. kNotFound: no such file. A key without effect adds a line to notes().
   static runtime::Result<Config> load(const ConfigSources& sources);
 
-  /// How a driver hands its configuration to its workers: all values, and which of them were set.
-  /// deserialize() gives one that answers is_set() alike; origins are "the driver".
+  /// For sending a configuration from a driver to its workers: all values, and which of them were
+  /// set. is_set() of the deserialized Config gives the same answers; its origins are "the driver".
   std::string serialize() const;
   static runtime::Result<Config> deserialize(const std::string& text);
 
-  /// The same configuration with values that the program changed in its tree (a model's name became
-  /// its folder, say): messages go on naming where the user set them.
+  /// The same configuration with another tree, for values that the program replaces (the name of a
+  /// model by its folder, for example). Messages still name where the user set them.
   Config with_tree(nlohmann::ordered_json tree) const;
 
   runtime::Result<std::int64_t> get_int(std::string_view key) const;
@@ -87,12 +87,12 @@ class Config {
   runtime::Result<std::optional<std::string>> find_string(std::string_view key) const;
   runtime::Result<std::optional<std::vector<std::string>>> find_strings(std::string_view key) const;
 
-  /// The value or sub-tree at a dotted path; nullptr where there is none (a null value gives a
-  /// pointer to null).
+  /// The value or sub-tree at a dotted path; nullptr if there is none (a null value gives a pointer
+  /// to null).
   const nlohmann::ordered_json* find(std::string_view key) const { return values_.find(key); }
 
-  /// Whether the user set this key, or something below it, rather than the defaults. Aliases count
-  /// for what they stand for.
+  /// Whether the user set this key, or a key below it. Setting an alias counts as setting the key
+  /// that it stands for.
   bool is_set(std::string_view key) const { return values_.is_set(key); }
 
   /// Where a value came from, for messages: "from the defaults", "from run.yaml:12", "from the
@@ -103,11 +103,11 @@ class Config {
   /// the command line)".
   runtime::Status out_of_range(std::string_view key, std::string_view expected) const;
 
-  /// The command whose keys these are: "train", "sft".
+  /// The command that the configuration is for: "train", "sft".
   std::string_view command() const { return values_.keys->command(); }
 
-  /// What a user should be told once at the start: keys accepted without effect, older names,
-  /// choices made for them. One line each.
+  /// Messages to show the user once at the start: keys accepted without effect, older names of
+  /// keys, automatic choices. One line each.
   const std::vector<std::string>& notes() const { return values_.notes; }
 
   const nlohmann::ordered_json& to_json() const { return values_.tree; }
@@ -146,7 +146,7 @@ class ConfigReader {
     return keep(config_.find_strings(key));
   }
 
-  /// Takes the options of a part, which were read by its from_config().
+  /// Stores the options of a component that its from_config() returned, or keeps its failure.
   template <class T, class Part>
   void take(T& options, runtime::Result<Part> part) {
     if (part.ok())
@@ -154,7 +154,7 @@ class ConfigReader {
     else if (status_.ok())
       status_ = part.status();
   }
-  /// Keeps what a check of several keys says.
+  /// Keeps the failure of a check of several keys.
   void check(const runtime::Status& status) {
     if (status_.ok()) status_ = status;
   }

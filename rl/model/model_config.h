@@ -1,6 +1,6 @@
-// What a checkpoint says about its architecture, in one struct whatever the file it came from.
-// Invariant: a ModelConfig that load() returned is one that Transformer computes exactly; what is
-// not supported was refused.
+// ModelConfig: the architecture of a checkpoint, the same struct for every file format. Invariant:
+// Transformer computes a ModelConfig that load() returned exactly; load() refuses architectures
+// that are not supported.
 #pragma once
 
 #include <cstdint>
@@ -19,55 +19,55 @@
 
 namespace rl {
 
-/// The config.json that a config was read from, and the generation_config.json beside it: what they
-/// say that we have no need for is kept when the model is saved.
+/// The config.json that a config was read from, and the generation_config.json next to it: fields
+/// that Starling does not use are kept when the model is saved.
 struct OriginalConfig {
   std::shared_ptr<const nlohmann::json> json;  // null: there was none
   std::shared_ptr<const nlohmann::json> generation;
   bool operator==(const OriginalConfig&) const { return true; }
 };
 
-/// How a block's inputs are brought to one size.
+/// The normalization of a block's inputs.
 enum class NormKind {
   kRms,         // x / rms(x) * weight
   kRmsPlusOne,  // x / rms(x) * (1 + weight): Gemma's
   kLayer,       // (x - mean(x)) / std(x) * weight + bias
 };
 
-/// Where the norms of a block stand.
+/// The position of the norms in a block.
 enum class NormPlace {
   kBefore,  // x + f(norm(x))
   kAfter,   // norm(x + f(x)): the first transformers, and OPT-350m
   kBoth,    // x + norm(f(norm(x))): Gemma 2, GLM-4
 };
 
-/// Experts of which each token takes a few; Shazeer et al. 2017, arXiv:1701.06538.
+/// A mixture of experts, a few for each token; Shazeer et al. 2017, arXiv:1701.06538.
 struct MoeConfig {
   enum class Score { kSoftmax, kSigmoid };
 
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
   std::int64_t intermediate_size = 0;  // of each expert
-  std::int64_t shared_intermediate_size =
-      0;  // of the expert that every token takes besides; 0: none
+  // Of the shared expert, which every token uses in addition; 0: none.
+  std::int64_t shared_intermediate_size = 0;
   Score score = Score::kSoftmax;
-  bool corrected = false;   // a learned correction takes part in the choice and not in the weights
+  bool corrected = false;   // a learned bias affects which experts are chosen, not their weights
                             // (DeepSeek-V3, arXiv:2412.19437)
-  bool normalized = false;  // the weights of the chosen ones are made to add up to 1
+  bool normalized = false;  // the weights of the chosen experts are scaled to sum to 1
   double scaling = 1.0;     // of the weights
-  std::int64_t groups =
-      1;  // experts stand in groups, of which only the best `groups_per_token` are looked at
+  // Experts are divided into groups; only those of the best `groups_per_token` are candidates.
+  std::int64_t groups = 1;
   std::int64_t groups_per_token = 1;
   bool operator==(const MoeConfig&) const = default;
 };
 
-/// Keys and values made from a small latent vector, with positions apart; DeepSeek-V2,
-/// arXiv:2405.04434.
+/// Latent attention: keys and values are made from a small latent vector, and positions have their
+/// own dimensions; DeepSeek-V2, arXiv:2405.04434.
 struct LatentConfig {
-  std::int64_t query_rank = 0;  // 0: queries are projected at once
+  std::int64_t query_rank = 0;  // 0: queries are projected directly
   std::int64_t kv_rank = 0;
-  std::int64_t nope_dim =
-      0;  // dimensions of a head without positions; ModelConfig::head_dim has the rotary ones too
+  // Dimensions of a head without positions; ModelConfig::head_dim includes the rotary ones.
+  std::int64_t nope_dim = 0;
   std::int64_t value_dim = 0;               // of a head
   static constexpr float kNormEps = 1e-6F;  // of the latents' norms, whatever rms_norm_eps is
   bool operator==(const LatentConfig&) const = default;
@@ -86,12 +86,12 @@ struct ModelConfig {
   std::int64_t vocab_size = 0;
   std::int64_t max_position_embeddings = 0;
 
-  std::int64_t embedding_size =
-      0;  // of the embedding table where it is projected to hidden_size; 0: hidden_size itself
+  // Of an embedding table that is projected to hidden_size; 0: hidden_size, not projected.
+  std::int64_t embedding_size = 0;
   double embedding_scale = 1.0;
   std::int64_t learned_positions = 0;  // rows of a table of position embeddings; 0: none
   std::int64_t position_offset = 0;    // the first position's row in it
-  std::int64_t rotary_dim = -1;        // dimensions of a head that turn; -1: all, 0: none
+  std::int64_t rotary_dim = -1;        // rotated dimensions of a head; -1: all, 0: none
   bool rope_interleaved = false;       // pairs are (2i, 2i + 1) rather than (i, i + rotary_dim / 2)
   RopeConfig rope;
 
@@ -99,28 +99,28 @@ struct ModelConfig {
   NormPlace norm_place = NormPlace::kBefore;
   float norm_eps = 1e-6F;
   bool last_norm = true;
-  bool attention_bias =
-      false;  // of queries, keys and values; the family says which other projections it means
+  // Biases of queries, keys and values; the family defines which other projections have them.
+  bool attention_bias = false;
   bool mlp_bias = false;
-  bool query_key_norm = false;  // an RMS norm of each head of queries and of keys, before they turn
+  bool query_key_norm = false;     // RMS norm of each query and key head, before the rotation
   double attention_scale = 0.0;    // of the scores; 0: 1 / sqrt(head_dim)
   double attention_softcap = 0.0;  // 0: none
   double logit_softcap = 0.0;
-  std::vector<std::int64_t> windows;  // of each layer: how many tokens a token sees, itself
-                                      // included; 0: all. Empty: all, everywhere
+  std::vector<std::int64_t> windows;  // of each layer: how many tokens a token attends to,
+                                      // itself included; 0: all. Empty: all, in all layers
   std::optional<LatentConfig> latent;
   kernel::Activation activation = kernel::Activation::kSilu;
   std::optional<MoeConfig> moe;
-  std::vector<bool>
-      dense_layers;  // where there is `moe`: layers that have an ordinary MLP instead; empty: none
+  // With `moe`: which layers have an ordinary MLP instead of experts; empty: none.
+  std::vector<bool> dense_layers;
 
   bool tie_word_embeddings = false;  // the output layer is the embedding table
   ModelTask task = ModelTask::kCausalLm;
   std::vector<HeadConfig> output_heads;  // see head.h
   float initializer_range = 0.02F;       // standard deviation of a random initialisation
   std::optional<std::int32_t> bos_id;
-  std::vector<std::int32_t>
-      eos_ids;  // generation ends at any of these; from generation_config.json where it names some
+  // Generation ends at any of these; from generation_config.json if it has some.
+  std::vector<std::int32_t> eos_ids;
   std::optional<std::int32_t> pad_id;
   OriginalConfig original;
 
@@ -133,10 +133,10 @@ struct ModelConfig {
   /// From a parsed config.json. `where` begins every error message. Errors as load().
   static runtime::Result<ModelConfig> from_json(const nlohmann::json& json, std::string_view where);
 
-  /// As a Hugging Face config.json that transformers 4 and 5 read: the one that this was read from,
-  /// with fp32 as its dtype and the ids above. Heads beside an output layer are not written, as TRL
-  /// has it: whoever loads the model again asks for them again. A config that was put together
-  /// field by field has to be of the llama family. from_json(to_json()) gives an equal config.
+  /// As a Hugging Face config.json for transformers 4 and 5: the original one, with fp32 as its
+  /// dtype and the ids above. Heads in addition to an output layer are not written, as in TRL:
+  /// request them again when the model is loaded. A config that was built field by field must be of
+  /// the llama family. from_json(to_json()) gives an equal config.
   nlohmann::json to_json() const;
 
   /// heads * head_dim and kv_heads * head_dim: the widths of the query and of the key and value

@@ -1,4 +1,4 @@
-// Tokenizer: text to ids and back, exactly as the model was trained with. Loads Hugging Face's
+// Tokenizer: text to ids and back, exactly as in the model's training. Loads Hugging Face's
 // tokenizer.json and GGUF vocabularies.
 #pragma once
 
@@ -23,29 +23,29 @@ struct TokenizerPipeline;  // the loaded parts; see pipeline.h
 /// call from several threads at once.
 class Tokenizer {
  public:
-  /// Loads a model folder (with tokenizer.json; tokenizer_config.json and chat_template.jinja
-  /// beside it are honoured), a tokenizer.json itself, or a .gguf file. Errors name the file and
-  /// the component: kNotFound, kInvalidArgument (damaged), kUnimplemented (a component that we do
-  /// not know, so that nothing is ever tokenized wrongly).
+  /// Loads a model folder (with tokenizer.json; tokenizer_config.json and chat_template.jinja next
+  /// to it are used), a tokenizer.json itself, or a .gguf file. Errors name the file and the
+  /// component: kNotFound, kInvalidArgument (damaged), kUnimplemented (an unknown component: text
+  /// is never tokenized wrongly).
   static runtime::Result<Tokenizer> load(const std::filesystem::path& model);
 
-  /// As load, of a tokenizer.json already in memory. `name` is for error messages.
+  /// As load(), from the content of a tokenizer.json. `name` is for error messages.
   static runtime::Result<Tokenizer> from_json(std::string_view json, std::string_view name);
 
-  /// Ids of `text`. With `add_special_tokens` the model's begin or end tokens are added as its
-  /// post-processor says; added tokens that occur in the text are recognised in any case. The
-  /// file's truncation and padding are not applied: lengths are the caller's to choose. Errors:
+  /// Ids of `text`. With `add_special_tokens`, begin and end tokens are added as the model's
+  /// post-processor defines; added tokens that occur in the text are recognised in any case. The
+  /// truncation and padding in the file are ignored: the caller chooses lengths. Errors:
   /// kInvalidArgument (not UTF-8, with the byte offset).
   runtime::Result<std::vector<std::int32_t>> encode(std::string_view text,
                                                     bool add_special_tokens) const;
 
-  /// The ids with what else is known of them: offsets on request, cut to a number of tokens on
-  /// request. Errors: as encode; kInvalidArgument (a limit that the added special tokens exceed by
-  /// themselves).
+  /// The ids with offsets if requested, truncated to a number of tokens if requested.
+  /// Errors: as encode(); kInvalidArgument (the added special tokens alone exceed the
+  /// limit).
   runtime::Result<Encoding> encode_with(std::string_view text, const EncodeOptions& options) const;
 
-  /// Many texts at once, on up to `threads` threads (0: one per processor), then filled up as
-  /// `padding` says with padding_id(). Errors name the text; kInvalidArgument: padding for a
+  /// Many texts at once, on up to `threads` threads (0: one per processor), then padded with
+  /// padding_id() as `padding` says. Errors name the text; kInvalidArgument: padding for a
   /// tokenizer that has no padding_id().
   runtime::Result<std::vector<Encoding>> encode_batch(std::span<const std::string_view> texts,
                                                       const EncodeOptions& options,
@@ -59,7 +59,7 @@ class Tokenizer {
   runtime::Result<std::string> decode_checked(std::span<const std::int32_t> ids,
                                               bool skip_special_tokens) const;
 
-  /// How pieces of text become ids: "BPE", "Unigram", "WordPiece" or "WordLevel".
+  /// The tokenization model: "BPE", "Unigram", "WordPiece" or "WordLevel".
   std::string_view kind() const;
 
   /// One more than the largest id, added tokens included.
@@ -72,15 +72,15 @@ class Tokenizer {
   std::optional<std::int32_t> eos_id() const;
   std::optional<std::int32_t> pad_id() const;
 
-  /// What fills up the shorter rows of a batch, where the attention mask is 0: the model's padding
-  /// token, or else its end of sequence (said once, in the log).
+  /// The id that pads the shorter rows of a batch, where the attention mask is 0: the model's
+  /// padding token, else its end-of-sequence token (which is logged once).
   std::optional<std::int32_t> padding_id() const;
 
-  /// Name to Jinja source, empty when the model ships none (from chat_template.jinja and
-  /// additional_chat_templates, tokenizer_config.json or the GGUF metadata). See ChatTemplates.
+  /// Chat templates by name, as Jinja source; empty if the model has none (from chat_template.jinja
+  /// and additional_chat_templates, tokenizer_config.json or the GGUF metadata). See ChatTemplates.
   const std::map<std::string, std::string>& chat_templates() const;
 
-  /// The one named default, else any; empty when there is none.
+  /// The template named "default", else any; empty if there is none.
   const std::string& chat_template_source() const;
 
   /// "bos_token" -> "<|im_start|>" and so on, as chat templates see them. Only those that the model
@@ -95,10 +95,10 @@ class Tokenizer {
   std::shared_ptr<const TokenizerPipeline> pipeline_;
 };
 
-/// Turns ids into text one at a time, as they are sampled. The pieces, joined, are what decode
-/// gives of all the ids at once, and no piece ends inside a character: an unfinished one is held
-/// back until its last byte arrives. (Byte-fallback vocabularies: where damaged bytes follow whole
-/// characters, those characters have been given out and stay.) Not thread-safe; one per sequence.
+/// Turns ids into text one at a time, as they are sampled. The pieces together are what decode()
+/// returns for all the ids, and no piece ends inside a character: an incomplete one is held back
+/// until its last byte arrives. (Byte-fallback vocabularies: characters that were returned before
+/// damaged bytes followed them stay as they are.) Not thread-safe; one per sequence.
 class TokenStream {
  public:
   TokenStream(Tokenizer tokenizer, bool skip_special_tokens);
@@ -106,8 +106,8 @@ class TokenStream {
   /// The text that `id` completes, often empty. Unknown ids add nothing.
   std::string push(std::int32_t id);
 
-  /// What was still held back, with U+FFFD for a character that never completed. The stream is then
-  /// as new.
+  /// The text that was still held back, with U+FFFD for an incomplete character. The stream can
+  /// then be used for another sequence.
   std::string finish();
 
  private:
@@ -123,7 +123,7 @@ class TokenStream {
   std::vector<std::int32_t>
       ids_;  // other decoders: the last emitted ids, for context, then those not yet emitted
   std::size_t emitted_ = 0;  // how many of ids_ are only context
-  std::string uncleaned_;    // text whose spaces may yet go; see cleanable_length()
+  std::string uncleaned_;    // text whose spaces may still be removed; see cleanable_length()
 };
 
 }  // namespace rl

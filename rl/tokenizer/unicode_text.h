@@ -1,5 +1,5 @@
-// UTF-8 and the Unicode properties that tokenizers ask about. Functions that take "valid" text rely
-// on a check made once, at the door (Tokenizer::encode), and do not look again.
+// UTF-8 and the Unicode properties that tokenizers need. Functions that take "valid" text rely on
+// the check in Tokenizer::encode and do not check again.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace rl {
 
-/// What SentencePiece writes for a space: U+2581.
+/// The character that SentencePiece writes for a space: U+2581.
 inline constexpr std::string_view kWordMark = "\xe2\x96\x81";
 
 /// Offset of the first byte that is not part of well-formed UTF-8, or nullopt. Cost: a few bytes
@@ -33,7 +33,7 @@ void append_utf8(char32_t code_point, std::string& out);
 
 bool is_ascii(std::string_view text);
 
-/// Every maximal part of a damaged sequence replaced by one U+FFFD, as Unicode recommends and Rust
+/// Replaces every maximal part of a damaged sequence by one U+FFFD, as Unicode recommends and Rust
 /// and Python do.
 std::string replace_invalid_utf8(std::string_view bytes);
 
@@ -45,7 +45,7 @@ bool is_white_space(char32_t c);  // Unicode's White_Space
 bool is_numeric(char32_t c);      // categories Nd, Nl, No
 bool is_punctuation(char32_t c);  // categories P* as Hugging Face's tables have them, and ASCII's
                                   // punctuation and symbols
-bool is_mark(char32_t c);         // categories M*; these all as Hugging Face's tables have them
+bool is_mark(char32_t c);         // categories M*, as Hugging Face's tables have them
 bool is_nonspacing_mark(char32_t c);  // category Mn
 bool is_word_character(
     char32_t c);  // alphabetic, marks, decimal digits, connector punctuation, join controls

@@ -1,4 +1,4 @@
-// A tiny model made on the spot, for the toy tasks: it trains within a minute on one core.
+// The toy model: tiny, made on demand for the toy tasks, trains within a minute on one core.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace rl {
 
-/// The name that stands for the toy model in `actor_rollout_ref.model.path`, as `toy` does for data
-/// in `data.dataset_name`.
+/// The name of the toy model in `actor_rollout_ref.model.path`; in `data.dataset_name`, `toy`
+/// stands for the toy data.
 inline constexpr const char* kToyModelName = "toy";
 
 /// Sizes of the toy model. The defaults have 0.3 million parameters.
@@ -26,17 +26,17 @@ struct ToyModelOptions {
 };
 
 /// Writes a Llama-family Hugging Face folder with random weights and the toy tokenizer, one id per
-/// character. Equal options give equal files. Errors: as the files say.
+/// character. Equal options give equal files. Errors: those of writing files.
 runtime::Status make_toy_model(const std::filesystem::path& folder, const ToyModelOptions& options);
 
-/// The model that `key` (`actor_rollout_ref.model.path`, say) names as an absolute path; what is
-/// none here and is called org/name[@revision] is fetched from the hub (rl/hub/hub.h). "toy" is a
-/// toy model, made below `trainer.default_local_dir`; a folder of that name is written "./toy".
-/// kNotFound: no path given, or nothing there; and the errors of locate_model.
+/// The absolute path of the model that `key` (for example `actor_rollout_ref.model.path`) names. A
+/// name org/name[@revision] that is no local path is fetched from the hub (rl/hub/hub.h). "toy" is
+/// the toy model, made below `trainer.default_local_dir`; write "./toy" for a folder of that name.
+/// Errors: kNotFound (no path given, or no such path), those of locate_model().
 runtime::Result<std::filesystem::path> resolve_model(const Config& config, const std::string& key,
                                                      std::uint64_t seed);
 
-/// As locate_model for a model to compute with, told in the log while it is fetched.
+/// As locate_model() for a model to run; logs that it is being fetched.
 runtime::Result<std::filesystem::path> fetch_named_model(const std::string& name);
 
 }  // namespace rl

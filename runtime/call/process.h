@@ -1,7 +1,7 @@
-// Process: what a driver or a worker has of the cluster: its event loop, its node, its part of the
-// object store, its sides of actors. Private to the runtime; users see Runtime. Shared by handles
-// and refs, so that these may outlive the Runtime and then fail with kCancelled instead of
-// dangling.
+// Process: the state of a driver or a worker in the cluster: its event loop, its connection to the
+// node, its object store client, its actor clients. Private to the runtime; users see Runtime.
+// Shared by handles and refs, so that these may outlive the Runtime and then fail with kCancelled
+// instead of dangling.
 #pragma once
 
 #include <chrono>
@@ -35,16 +35,16 @@
 
 namespace runtime {
 
-/// How long a value that someone waits for (an argument, a result) waits for room in a full store,
-/// if its call has so long.
+/// How long a value that is needed now (an argument, a result) waits for room in a full store, at
+/// most until the deadline of its call.
 inline constexpr std::chrono::seconds kStoreWait{30};
 inline Deadline room_deadline(Deadline call) { return std::min(call, deadline_after(kStoreWait)); }
 
-/// Size: a member for each thing of the cluster that a program has one of.
+/// Size: a member for each part of the cluster that a program uses.
 class Process : public std::enable_shared_from_this<Process> {
  public:
-  /// In a child that fork() made of this process it is never destroyed: what its destructor would
-  /// wait for is the parent's.
+  /// In a fork()ed child of this process it is never destroyed: its destructor would wait for
+  /// threads of the parent.
   static std::shared_ptr<Process> make(std::shared_ptr<const Registry> registry);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -57,19 +57,19 @@ class Process : public std::enable_shared_from_this<Process> {
 
   bool is_attached() const { return node_ != nullptr; }
   EventLoop& loop() { return loop_; }
-  /// Whether this is a child that fork() made since: calls fail with forked_status(). Cost: a load.
+  /// Whether this is a fork()ed child: calls fail with forked_status(). Cost: a load.
   bool is_forked() const { return loop_.is_forked(); }
   NodeClient& node() { return *node_; }
-  /// What this process says of itself to its node; null when the node is elsewhere, or this is a
+  /// Reports this process's activity to its node; null if the node is on another machine, or in a
   /// simulation.
   const std::shared_ptr<ActivityPage>& activity() const { return activity_; }
   const Registry& registry() const { return *registry_; }
-  /// What this process's calls carry to tell them from another's with the same sequence.
+  /// A number in this process's calls: another's may have the same sequence numbers.
   std::uint64_t session() const { return session_; }
 
   /// The one client of this process for the actor; a newer incarnation replaces an older one.
   std::shared_ptr<ActorClient> client_for(const ActorAddress& address);
-  /// The one that there is; null: none.
+  /// The existing client for the actor; null: none.
   std::shared_ptr<ActorClient> find_client(ActorId actor) const;
   /// The connection to the worker process of that address, shared by the clients of its actors.
   std::shared_ptr<WorkerLink> link_for(const ActorAddress& address);
@@ -83,39 +83,39 @@ class Process : public std::enable_shared_from_this<Process> {
   Result<ObjectValue> store(Encoder& encoder, Deadline deadline, const std::stop_token& stop = {});
   /// The encoded value as bytes, of whatever size.
   ObjectValue inlined(Encoder& encoder);
-  /// An object of another process. `indirect`: it was passed on by one that does not own it.
+  /// An object of another process. `indirect`: a process that does not own it passed it on.
   std::shared_ptr<StoredObject> borrow(ObjectLocation location, bool indirect);
-  /// The same of one that ObjectClient::borrow_and_confirm has told the owner of.
+  /// The same for an object whose owner ObjectClient::borrow_and_confirm has notified.
   std::shared_ptr<StoredObject> adopt_borrow(ObjectLocation location);
-  /// Keeps for a moment what was lent to a process that has died: those that it passed the objects
-  /// on to are about to say that they have them.
+  /// Keeps objects that were lent to a process that has died a moment longer: processes to which it
+  /// passed them on are about to report that they borrow them.
   void linger(std::vector<ObjectValue> lent);
   ObjectClient& objects() { return *objects_; }
   ObjectTable& object_table() { return *object_table_; }
   BlockedCalls& blocked_calls() { return blocked_calls_; }
-  /// Objects that lie in this process itself, or have no value yet.
+  /// Changes the number of objects that are in this process itself, or have no value yet.
   void count_inline(int change) {
     inline_objects_.fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed);
   }
 
-  /// Asks for an actor. `arguments` may hold references: they are kept until the actor is dead.
+  /// Requests an actor. `lent`: the objects in its arguments, kept until the actor is dead.
   PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent,
                            std::chrono::milliseconds timeout);
-  /// Asks for the actor of that name, which may be on its way; PendingActor::actor is none.
+  /// Requests the actor of that name, which may still be starting; PendingActor::actor is none.
   PendingActor find_actor(const std::string& class_name, std::string name, std::string name_space,
                           Deadline deadline, bool has_own_limit);
   void on_actor_died(ActorId actor);
 
   /// A node is about to leave, as NodeClient::set_on_node_drains. On the loop.
   void on_node_drains(NodeId node, const NodeDrain& drain);
-  /// That this process's own node is about to leave; nothing while it is not. Any thread.
+  /// Set if this process's own node is about to leave. Any thread.
   std::optional<DrainNotice> drain_notice() const;
-  /// Called on the loop for each node that is about to leave; for those that are already before it
-  /// returns. Not from within a handler.
+  /// Calls `handler` on the loop for each node that is about to leave; for those that already are,
+  /// before it returns. Not from within a handler.
   void hear_of_drains(std::function<void(NodeId node)> handler);
 
-  /// The one actor that this process runs, whose children what it spawns are; none when it runs
-  /// several.
+  /// Sets the one actor that this process runs, which owns the actors that it spawns; none if it
+  /// runs several.
   void set_resident(ActorInstance actor);
   /// The actor on whose behalf the calling thread runs: of its ActorScope, else the process's
   /// resident. None in a driver.
@@ -123,7 +123,7 @@ class Process : public std::enable_shared_from_this<Process> {
 
   /// Makes the thread that callbacks run on. Errors: as Thread::start().
   Status prepare_callbacks() { return callbacks_.start(); }
-  /// Runs a user's callback on a thread of its own, after those before it; not once shut down.
+  /// Runs a user's callback on the callback thread, after earlier ones; not once shut down.
   void run_callback(std::function<void()> callback) { callbacks_.run(std::move(callback)); }
 
   /// Blocks until `count` of the objects are settled or the deadline passes; with
@@ -169,10 +169,10 @@ class Process : public std::enable_shared_from_this<Process> {
   std::unordered_map<ActorId, std::vector<ObjectStatePtr>> lent_to_constructors_;
 };
 
-/// How long something may take before a word about it.
+/// How long an operation may take before it is reported.
 inline constexpr std::chrono::seconds kSilentWait{2};
 
-/// A deadline that the node understands: not for ever.
+/// The deadline, limited to a finite one that the node accepts.
 Deadline bounded(Deadline deadline);
 
 template <class T>

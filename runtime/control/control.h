@@ -44,8 +44,8 @@ struct ResolveActor {
   std::string name_space;  // empty: the job's
   bool operator==(const ResolveActor&) const = default;
 };
-/// Waits up to a second for the end of that incarnation to be known; of incarnation 0: of the
-/// present one.
+/// Waits up to a second until the end of that incarnation is known; incarnation 0 means the present
+/// one.
 struct QueryActor {
   ActorId actor;
   std::uint64_t incarnation = 0;
@@ -86,12 +86,12 @@ struct RemoveGroup {
   GroupId group;
   bool operator==(const RemoveGroup&) const = default;
 };
-/// A job that reserves something waits for a place, as a placement group of one bundle does, before
-/// it is submitted. Answered with that group once it has one: the job is then submitted to its
-/// node. It is over if the connection ends before that.
+/// Queues a job that reserves resources, as a placement group of one bundle, before it is
+/// submitted. Answered with that group once it is placed; the job is then submitted to the node of
+/// the group. The job is dropped if the connection ends before that.
 struct QueueJob {
-  JobId
-      job;  // the ids are chosen by whoever submits, who can ask meanwhile what the group waits for
+  // The submitter chooses the ids, so that it can ask what the group waits for.
+  JobId job;
   GroupId place;
   std::vector<std::string> argv;
   ResourceMap resources;
@@ -102,15 +102,15 @@ struct SubmitJob {
   std::vector<std::string> argv;
   std::string working_dir;  // on the node; empty: a folder of the job's own, with these files in it
   Environment env;
-  bool detached = false;  // nobody takes its output, nor does it end with who submitted it
+  bool detached = false;  // its output is not forwarded, and it outlives its submitter
   std::vector<JobFile> files = {};
-  JobFile program =
-      {};  // unless its path is empty: argv[0], shipped beside the folder; the path is its name
-  JobId job = {};  // one that was queued, and has its place on this node; none: a new one
+  // argv[0], sent in addition to `files`; its path is only a name. Empty path: none.
+  JobFile program = {};
+  JobId job = {};  // a queued one that was placed on this node; none: a new one
   GroupId place = {};
   bool operator==(const SubmitJob&) const = default;
 };
-/// To any node; the one where the job's driver runs ends it.
+/// To any node; the node of the job's driver ends the job.
 struct CancelJob {
   JobId job;
   bool operator==(const CancelJob&) const = default;
@@ -118,7 +118,7 @@ struct CancelJob {
 struct ReadLog {
   std::string name;
   std::uint64_t offset = 0;
-  std::uint64_t file = 0;  // as the last LogChunk said; 0: begin with the oldest
+  std::uint64_t file = 0;  // LogChunk::file of the last answer; 0: begin with the oldest
   bool operator==(const ReadLog&) const = default;
 };
 struct StopNode {
@@ -127,36 +127,36 @@ struct StopNode {
 
 // From a node to the head.
 
-/// Answered with whether another head may go on with the cluster should this one be lost (a
-/// number). A node joins; or one that has joined comes back, to a head that was restarted or over a
-/// new connection. Refused with kCancelled when it was declared dead meanwhile: then it has to end
-/// what it runs, and join as a new one.
+/// A node joins, or returns to a head that was restarted or over a new connection. Answered with
+/// a number: whether another head could take over the cluster if this one is lost. kCancelled:
+/// the node was declared dead meanwhile; it must end everything that it runs, and join as a new
+/// node.
 struct RegisterNode {
   NodeInfo info;
   bool returns = false;
-  NodeId replaces =
-      {};  // an earlier node of the same machine that is known to be dead; none: there is none
-  std::vector<ActorInstance> actors =
-      {};  // that run here or are being started, or whose ends the head has not confirmed
+  // An earlier node of the same machine that is known to be dead; none: there is none.
+  NodeId replaces = {};
+  // Actors that run or start here, or whose ends the head has not confirmed.
+  std::vector<ActorInstance> actors = {};
   std::vector<JobId> jobs = {};  // whose drivers run here
   bool operator==(const RegisterNode&) const = default;
 };
-/// Also once the job's process runs, and when it has got its driver.
+/// Sent again once the job's process runs, and once its driver has registered.
 struct StartJob {
   JobInfo info;
   DriverInfo driver;
   bool operator==(const StartJob&) const = default;
 };
-/// Also from the head to the nodes: end the job's workers.
+/// To the head: the job has ended. To the nodes: end the job's workers.
 struct EndJob {
   JobId job;
   JobOutcome outcome = JobOutcome::kFailed;
   DeathCause cause = {};
   std::uint64_t ended_ms = 0;
-  bool goes_on =
-      false;  // to the head: a driver of it has ended, but not the program that was submitted
-  bool files_needed =
-      false;  // from the head: what outlives the job may start again, from its files
+  // To the head: a driver of the job has ended, but not the program that was submitted.
+  bool goes_on = false;
+  // From the head: actors that outlive the job may restart, and need its files.
+  bool files_needed = false;
   bool operator==(const EndJob&) const = default;
 };
 struct ActorExited {
@@ -165,7 +165,7 @@ struct ActorExited {
   DeathCause cause;
   bool operator==(const ActorExited&) const = default;
 };
-/// The process of many shared actors ended.
+/// The process of several shared actors ended.
 struct ActorsExited {
   std::vector<ActorInstance> actors;
   DeathCause cause;  // of all of them
@@ -179,14 +179,14 @@ struct StartActor {
   std::uint64_t incarnation = 0;
   DriverInfo driver;
   std::string driver_node;               // HOST:PORT: has the driver's files
-  std::vector<std::uint32_t> gpus = {};  // of the node's, by number, that are the actor's
+  std::vector<std::uint32_t> gpus = {};  // the node's GPUs, by number, that the actor gets
   bool operator==(const StartActor&) const = default;
 };
 struct StopActor {
   ActorId actor;
   std::uint64_t incarnation = 0;
-  std::chrono::milliseconds grace{0};  // until it is killed
-  bool drain = false;                  // within that time it may serve the calls that wait
+  std::chrono::milliseconds grace{0};  // time until it is killed
+  bool drain = false;                  // let it serve its queued calls within that time
   std::string reason = "killed on request";
   bool operator==(const StopActor&) const = default;
 };
@@ -209,19 +209,19 @@ struct FetchFile {
 
 // From the command line, for the head.
 
-/// Callers prove that token from now on; the present one counts for `grace` still. Answered once it
-/// is recorded; a repetition finds it done. Errors: kInvalidArgument, kUnavailable (another change
-/// is under way; the node beside the head is away).
+/// Replaces the token that callers must prove; the present one stays valid for `grace`. Answered
+/// once the change is recorded; idempotent. Errors: kInvalidArgument, kUnavailable (another change
+/// is in progress; the head's local node is not connected).
 struct ChangeToken {
   std::string token;
   std::chrono::milliseconds grace{0};
   bool operator==(const ChangeToken&) const = default;
 };
 
-// From the head to the node beside it.
+// From the head to its local node.
 
-/// The token that may be the next: what starts the cluster again is to know it, whether the change
-/// is recorded or not.
+/// The token that may become the next one: a restart of the cluster needs to know it, whether or
+/// not the change was recorded.
 struct ExpectToken {
   std::string token;
   bool operator==(const ExpectToken&) const = default;
@@ -229,25 +229,25 @@ struct ExpectToken {
 
 // From drivers and workers, for the head.
 
-/// Ends an actor once it has served the calls that wait; at the request's deadline by force.
-/// Answered when it is gone.
+/// Ends an actor once it has served its queued calls; kills it at the request's deadline. Answered
+/// when it is gone.
 struct TerminateActor {
   ActorId actor;
-  bool restart = false;  // it is started again then, with the state it saved at its end
+  bool restart = false;  // start it again, with the state that it saved at its end
   bool operator==(const TerminateActor&) const = default;
 };
-/// Answered with the actor's state as soon as its version is another than this one.
+/// Answered with the actor's state as soon as its version differs from this one.
 struct WatchActor {
   ActorId actor;
   std::uint64_t version = 0;
   bool operator==(const WatchActor&) const = default;
 };
-/// Answered with the cluster's nodes as soon as their version is another than this one.
+/// Answered with the cluster's nodes as soon as their version differs from this one.
 struct WatchNodes {
   std::uint64_t version = 0;
   bool operator==(const WatchNodes&) const = default;
 };
-/// What the actor's next incarnation is to begin with. Refused from an incarnation that is not the
+/// Saves the state that the actor's next incarnation restores. Refused from any incarnation but the
 /// present one.
 struct SaveState {
   ActorId actor;
@@ -255,7 +255,7 @@ struct SaveState {
   std::string state;
   bool operator==(const SaveState&) const = default;
 };
-/// The actor goes on without the resources that it reserved; for good.
+/// The actor keeps running, and gives its reserved resources back for good.
 struct ParkActor {
   ActorId actor;
   bool operator==(const ParkActor&) const = default;
@@ -264,8 +264,8 @@ struct ParkActor {
 // From drivers and workers to the head, from there to the actor's node, and to the process that
 // builds the actor.
 
-/// Calls wait for the actor's constructor. By id; where there is no such actor, by name. Answered
-/// at once; dropped where no process builds the actor.
+/// Calls wait for the actor's constructor. The actor is found by id, else by name. Answered at
+/// once; dropped if no process is constructing the actor.
 struct ConstructorAwaited {
   static constexpr std::size_t kNoticeBytesMax = 256 << 10;
 
@@ -276,7 +276,7 @@ struct ConstructorAwaited {
   bool operator==(const ConstructorAwaited&) const = default;
 };
 
-// From whoever adds and removes nodes, for the head.
+// From an autoscaler, for the head.
 
 /// Answered with a Demand.
 struct QueryDemand {
@@ -285,7 +285,7 @@ struct QueryDemand {
 
 // From a node to a worker.
 
-/// Serve what waits, destroy the actor, end.
+/// Serve the queued calls, then destroy and end the actor.
 struct DrainActor {
   ActorId actor;
   std::uint64_t incarnation = 0;
@@ -304,31 +304,31 @@ struct QueryGroup {
 // Nodes that are about to leave: from drivers and the command line, and from the node itself, to
 // the head.
 
-/// Answered once it is recorded: the node gets nothing new, what it has moves away, and it leaves
-/// when it is empty, or after `time`. Of one that is drained already, the earlier end counts.
-/// Errors: kNotFound, kInvalidArgument (it is the node beside the head; no time),
-/// kResourceExhausted naming what runs there (it is not idle, and was to be).
+/// Answered once the drain is recorded: the node gets no new work, its work moves away, and it
+/// leaves when it is empty or after `time`. If it is draining already, the earlier deadline counts.
+/// Errors: kNotFound, kInvalidArgument (the head's local node; no time), kResourceExhausted
+/// (`if_idle` and the node is not idle: the message names what runs there).
 struct DrainNode {
   NodeId node;
   std::chrono::milliseconds time{0};
   std::string reason;
-  bool if_idle = false;  // only if nothing would have to move or end
+  bool if_idle = false;  // only if no work would have to move or end
   bool operator==(const DrainNode&) const = default;
 };
 
 // From the head to a node.
 
-/// What a placement group takes of one node, all its bundles there together.
+/// The resources of one node that the bundles of a placement group reserve, in total.
 struct Holding {
   GroupId group;
   ResourceMap resources;
   bool operator==(const Holding&) const = default;
 };
-/// The two phases of a group's reservation, for many groups at once; in the order of the members.
-/// What was prepared and not committed when the connection to the head ends is dropped. Answered
+/// The two phases of reservations, for many groups at once; the members apply in their order.
+/// Prepared but uncommitted reservations are dropped when the connection to the head ends. Answered
 /// with Refusals.
 struct Reserve {
-  bool reset = false;  // drop everything first: the rest is all that there is
+  bool reset = false;  // drop all reservations first: the members are complete
   std::vector<GroupId> release;
   std::vector<Holding> prepare;
   std::vector<GroupId> commit;
@@ -343,8 +343,8 @@ struct QueryJob {
   JobId job;
   bool operator==(const QueryJob&) const = default;
 };
-/// Before a folder is shipped: whether it may be (kResourceExhausted: it is too large), and which
-/// of its files are not in the node's cache.
+/// Sent before a folder is uploaded. Answered with the files that are not in the node's cache.
+/// kResourceExhausted: the folder is too large.
 struct OfferFiles {
   std::uint64_t bytes = 0;  // of all files
   std::uint64_t count = 0;
@@ -365,13 +365,13 @@ struct DriverDone {
   std::int32_t exit_code = 0;
   bool operator==(const DriverDone&) const = default;
 };
-/// Its processes are to hold themselves what they refer to of that other node's objects. Answered
-/// with how many could not be had.
+/// The node's processes copy the objects of the other node that they refer to. Answered with the
+/// number of objects that could not be copied.
 struct TakeOver {
   NodeId node;
   bool operator==(const TakeOver&) const = default;
 };
-/// It was drained: it ends what is left and leaves.
+/// The node was drained: it ends what still runs, and leaves.
 struct Leave {
   std::string reason;
   bool operator==(const Leave&) const = default;
@@ -379,8 +379,8 @@ struct Leave {
 
 // Answers and events.
 
-/// Of what was to be prepared, that for which the node has no room, or no time left. The rest is
-/// held.
+/// A group that could not be prepared, since the node lacks the room or the time. All others are
+/// prepared.
 struct Refusal {
   GroupId group;
   std::string reason;
@@ -390,7 +390,7 @@ struct Refusals {
   std::vector<Refusal> refused;
   bool operator==(const Refusals&) const = default;
 };
-/// Which of the hashes that were offered, by their place.
+/// The wanted files, as indices into OfferFiles::hashes.
 struct FilesWanted {
   std::vector<std::uint32_t> places;
   bool operator==(const FilesWanted&) const = default;
@@ -406,9 +406,9 @@ struct NodeList {
 struct LogChunk {
   std::string text;
   std::uint64_t next_offset = 0;
-  std::uint64_t file = 0;      // which of the files that a log consists of, as they are rotated
-  std::uint64_t position = 0;  // of the text's first byte in all that was ever written to the log,
-                               // also to files that are gone; 0: not known
+  std::uint64_t file = 0;      // which file of the log, which is rotated
+  std::uint64_t position = 0;  // of the text's first byte in everything ever written to the log,
+                               // deleted files included; 0: not known
   bool operator==(const LogChunk&) const = default;
 };
 struct JobOutput {
@@ -422,7 +422,7 @@ struct JobExited {
   DeathCause cause;
   bool operator==(const JobExited&) const = default;
 };
-/// For good.
+/// These actors will not be restarted.
 struct ActorsDied {
   JobId job;
   std::vector<ActorId> actors;
@@ -430,17 +430,17 @@ struct ActorsDied {
 };
 struct Shutdown {
   Status reason;
-  std::string left =
-      {};  // what was to end with the cluster and could not be ended, in words; empty: nothing
+  // What should have ended with the cluster but could not be ended, as text; empty: nothing.
+  std::string left = {};
   bool operator==(const Shutdown&) const = default;
 };
-/// To all nodes, and from each to its processes.
+/// Sent to all nodes, and by each node to its processes.
 struct NodeDrains {
   NodeId node;
   NodeDrain drain;
   bool operator==(const NodeDrains&) const = default;
 };
-/// The same: what counts from now on.
+/// Sent like NodeDrains: the tokens that are valid from now on.
 struct TokenChanged {
   TokenState state;
   bool operator==(const TokenChanged&) const = default;
@@ -469,7 +469,7 @@ struct ControlRequest {
   bool operator==(const ControlRequest&) const = default;
 };
 
-/// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
+/// The answer to a request. std::string: bytes; std::int64_t: a number or a Boolean.
 using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string,
                                    std::int64_t, ClusterState, GroupState, control::LogChunk,
                                    control::NodeList, ObjectControlAnswer, control::Refusals,

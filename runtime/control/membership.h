@@ -1,6 +1,6 @@
-// The values that drivers, workers, nodes and the head exchange about the cluster: what is asked,
-// what is placed, what lives. All are plain values; runtime/control/control_codec.h puts them on
-// the wire (schema/membership.capnp).
+// The values that drivers, workers, nodes and the head exchange about the cluster: specifications,
+// placements and states. All are plain values; runtime/control/control_codec.h encodes them for the
+// wire (schema/membership.capnp).
 #pragma once
 
 #include <chrono>
@@ -20,19 +20,19 @@
 
 namespace runtime {
 
-/// Where an actor outside of groups is put. kDefault: together until a node is half used, then
-/// where most is left. kPack: on the fullest node that takes it. kSpread: on the node with the
-/// fewest actors of its class.
+/// The placement of an actor outside of groups. kDefault: packs until a node is half used, then
+/// takes the node with most resources left. kPack: the fullest node with room. kSpread: the node
+/// with the fewest actors of its class.
 enum class ActorScheduling : std::uint16_t { kDefault = 0, kPack = 1, kSpread = 2 };
 
-/// A slot of a placement group, to run an actor in what that bundle has reserved.
+/// A bundle of a placement group: its reserved resources are for an actor.
 struct BundleSlot {
   GroupId group;
   std::uint32_t index = 0;
   bool operator==(const BundleSlot&) const = default;
 };
 
-/// A file that a worker needs, named by where the driver has it and by what is in it.
+/// A file that a worker needs: where the driver has it, and a hash of its content.
 struct FileSpec {
   std::string path;
   std::uint64_t bytes = 0;
@@ -47,15 +47,15 @@ struct DriverInfo {
   std::vector<std::string> argv;    // argv[0] first; workers start with argv[0] only
   std::string working_dir;          // workers start there where the folder exists
   std::int32_t pid = 0;
-  std::uint32_t warm_workers =
-      0;  // started ahead on the driver's node, so that the first actors need no exec
-  std::string
-      name_space;  // of the job's named actors; empty: the job's own, which no other job shares
+  // Workers started in advance on the driver's node, so that the first actors need no exec.
+  std::uint32_t warm_workers = 0;
+  // Of the job's named actors; empty: a namespace that no other job uses.
+  std::string name_space;
   bool operator==(const DriverInfo&) const = default;
 };
 
-/// Of an actor's saved state, as it is encoded. What is larger belongs in a file or an object, and
-/// its name in the state.
+/// The limit of an actor's encoded saved state. Put larger data in a file or an object, and its
+/// name in the state.
 inline constexpr std::size_t kActorStateBytesMax = 1 << 20;
 
 /// What an actor is and what it needs.
@@ -64,27 +64,27 @@ struct ActorSpec {
   std::string class_name;      // as registered by the program
   std::string name;            // empty: anonymous. Unique among the living actors of its namespace
   std::string name_space;      // empty in a request: the job's
-  bool get_if_exists = false;  // a living actor of that name and class is the answer
+  bool get_if_exists = false;  // return a living actor of that name and class
   ResourceMap resources;       // reserved for the actor's life; inside a bundle: out of the bundle
   Environment env;             // added to the worker's environment before it starts
-  std::uint32_t threads =
-      0;  // compute threads (OMP_NUM_THREADS, MKL_NUM_THREADS); 0: the CPUs asked for, at least 1
+  // Compute threads (OMP_NUM_THREADS, MKL_NUM_THREADS); 0: the requested CPUs, at least 1.
+  std::uint32_t threads = 0;
   std::optional<BundleSlot> bundle;
   std::optional<NodeId> node;  // run there or nowhere
-  Labels
-      labels;  // selectors that the node's labels must meet (placement/resource/label_selector.h)
+  // Selectors that the node's labels must meet (placement/resource/label_selector.h).
+  Labels labels;
   std::string constructor_args;   // encoded by the caller; opaque here
   bool detached = false;          // no owner: lives until it is killed
-  bool outlives_job = false;      // the head fills it in: detached, or owned by one that is
+  bool outlives_job = false;      // set by the head: detached, or owned by a detached one
   std::int32_t max_restarts = 0;  // after its process ended; below zero: without limit
   std::chrono::milliseconds create_timeout = std::chrono::minutes(5);  // for each start
-  ActorId owner;  // the actor that asked for it, whose end ends it; none: the job's driver
+  ActorId owner;  // the actor that created it and whose end ends it; none: the driver
   std::uint64_t owner_incarnation = 0;
   std::string log_prefix;  // before lines of its output; empty: its class
-  std::string
-      caller_options;  // what its callers need to know (runtime/call/caller_options.h); opaque here
-  std::optional<std::string>
-      saved_state;                 // for a restart: what save_state() returned last; opaque here
+  // What its callers need to know (runtime/call/caller_options.h); opaque here.
+  std::string caller_options;
+  // For a restart: what save_state() returned last; opaque here.
+  std::optional<std::string> saved_state;
   bool shared = false;             // in a worker process with other shared actors of its job
   bool node_is_preferred = false;  // another node will do when `node` has no room or is gone
   ActorScheduling scheduling = ActorScheduling::kDefault;
@@ -99,11 +99,11 @@ struct ActorAddress {
   std::string class_name;
   std::string unix_path;     // the worker's own socket, for callers on the same machine and node
   std::string node_address;  // HOST:PORT of its node, for all others
-  std::uint64_t incarnation =
-      0;  // grows each time the actor is started; never accept an older one again
+  // Grows with each start of the actor; never accept an older one again.
+  std::uint64_t incarnation = 0;
   std::int32_t pid = 0;
   std::string caller_options;  // of its ActorSpec
-  bool shared = false;         // other shared actors are in that process
+  bool shared = false;         // the process runs other shared actors too
   bool operator==(const ActorAddress&) const = default;
 };
 
@@ -127,11 +127,11 @@ struct ActorState {
   std::string name_space;
   bool detached = false;
   std::uint64_t version = 0;             // grows with every change of the phase
-  std::vector<std::uint32_t> gpus = {};  // of its node, by number, that it was given
-  std::uint32_t moves =
-      0;  // of the restarts those because its node was drained, which max_restarts does not count
+  std::vector<std::uint32_t> gpus = {};  // the GPUs of its node, by number, that it has
+  // Restarts because its node was drained; included in `restarts`, not in max_restarts.
+  std::uint32_t moves = 0;
 
-  /// Its process ended and it has none yet again.
+  /// Whether its process has ended and no new one runs yet.
   bool is_restarting() const {
     return restarts > 0 && (phase == ActorPhase::kPending || phase == ActorPhase::kStarting);
   }
@@ -158,11 +158,11 @@ struct GroupSpec {
   std::string name;
   GroupStrategy strategy = GroupStrategy::kPack;
   std::vector<ResourceMap> bundles;
-  std::vector<Labels> bundle_labels =
-      {};  // of each bundle: selectors, as ActorSpec::labels; may be shorter, or empty
+  // Label selectors of each bundle, as ActorSpec::labels; may be shorter, or empty.
+  std::vector<Labels> bundle_labels = {};
   std::string name_space = {};  // of the name; empty in a request: the job's
-  bool detached = false;  // lives on when its job has ended, until it is removed; needs a name and
-                          // a namespace that others can say
+  bool detached = false;        // outlives its job, until it is removed; needs a name and a
+                                // namespace that other jobs can name
   bool operator==(const GroupSpec&) const = default;
 };
 
@@ -172,22 +172,22 @@ struct GroupState {
   bool placed = false;
   std::string pending_reason;
   std::vector<NodeId> nodes;  // one per bundle once placed
-  std::vector<std::vector<std::uint32_t>> gpus =
-      {};  // one list per bundle: the node's GPUs, by number, that are the bundle's
+  // For each bundle: the node's GPUs, by number, that are reserved for it.
+  std::vector<std::vector<std::uint32_t>> gpus = {};
   std::uint32_t placements = 0;  // how often it was placed: more than once when it has lost a node
 
-  /// It was placed, and has to be again.
+  /// Whether it was placed, and must be placed again.
   bool is_torn() const { return !placed && placements > 0; }
   bool operator==(const GroupState&) const = default;
 };
 
-/// That a node is about to leave.
+/// The coming departure of a node.
 struct NodeDrain {
-  std::string reason;                     // as whoever asked for it gave it: "preemption"
-  std::chrono::milliseconds left{0};      // until it leaves at the latest, when this was said
+  std::string reason;                     // as given by the requester: "preemption"
+  std::chrono::milliseconds left{0};      // until it leaves at the latest, when this was sent
   std::chrono::milliseconds deadline{0};  // the same since the Unix epoch, by the head's clock
   std::uint64_t version = 0;              // of the cluster's nodes when it began
-  std::string waits_for;  // what keeps the node: "2 actors (Counter 7f3a: ...), 1 job"
+  std::string waits_for = {};  // what keeps the node: "2 actors (Counter 7f3a: ...), 1 job"
   bool operator==(const NodeDrain&) const = default;
 };
 
@@ -206,7 +206,7 @@ struct NodeInfo {
   bool operator==(const NodeInfo&) const = default;
 };
 
-/// A node that is in the cluster no more.
+/// A node that has left the cluster.
 struct NodeDeparture {
   NodeInfo node;              // as it was
   std::string why;            // "node 33aa (10.0.0.2:7000) was drained (preemption) and has left"

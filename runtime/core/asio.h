@@ -1,4 +1,4 @@
-// The only place that includes Boost.Asio, so that its configuration is one.
+// The only header that includes Boost.Asio, so that it is configured in one place.
 #pragma once
 
 #include <boost/asio.hpp>

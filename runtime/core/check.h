@@ -1,5 +1,5 @@
-// CHECK: a bug crashes, in release builds too. Never use it on input from the wire, a file or a
-// user.
+// CHECK: aborts the process if a condition does not hold, in release builds too. For bugs only:
+// never use it on input from the wire, a file or a user.
 #pragma once
 
 #include <string_view>

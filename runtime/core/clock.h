@@ -1,4 +1,4 @@
-// The clock that deadlines are of.
+// The clock of deadlines, which a simulation replaces.
 #pragma once
 
 #include <chrono>
@@ -8,14 +8,14 @@ namespace runtime {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// The machine's steady clock; in a simulation (core/simulation.h) its clock. Measuring how long
-/// something really took is not its business.
+/// The machine's steady clock; in a simulation (core/simulation.h) the simulated clock. Not for
+/// measuring how long something really took.
 Deadline steady_now();
 
-/// Milliseconds since 1970, for people; in a simulation of its clock.
+/// Milliseconds since 1970, to show to people; in a simulation of the simulated clock.
 std::uint64_t unix_milliseconds();
 
-/// `duration` from now, saturating, whatever it is counted in: `deadline_after(hours(1))`,
+/// `duration` from now, saturating, in any unit: `deadline_after(hours(1))`,
 /// `deadline_after(seconds::max())`.
 template <class Rep, class Period>
 Deadline deadline_after(std::chrono::duration<Rep, Period> duration) {

@@ -14,7 +14,7 @@
 
 namespace runtime {
 
-/// A plain 128-bit value; `Tag` only keeps kinds apart. All zero means "none".
+/// A plain 128-bit value; `Tag` gives each kind of id its own type. All zero means "none".
 template <class Tag>
 struct Id {
   std::array<std::uint8_t, 16> bytes{};
@@ -27,7 +27,7 @@ struct Id {
   /// The first 8 digits, for messages.
   std::string short_hex() const { return hex().substr(0, 8); }
 
-  /// Fresh and unpredictable, from the kernel's random source.
+  /// A new, unpredictable id from the kernel's random source.
   static Id random();
   /// Errors: kInvalidArgument unless exactly 16 bytes.
   static Result<Id> from_bytes(std::span<const std::uint8_t> raw);

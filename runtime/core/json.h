@@ -1,4 +1,4 @@
-// JSON from outside: parsed within a depth.
+// Parsing of untrusted JSON with a depth limit.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace runtime {
 
-/// What nlohmann's values are copied, compared and written by is recursive: a megabyte of brackets
-/// would exhaust the stack. Rows of data files, which have a lower limit, fit in with what they are
-/// sent in.
+/// nlohmann copies, compares and writes values recursively: a megabyte of brackets would exhaust
+/// the stack. Rows of data files have a lower limit, so that a message that contains a row stays
+/// within this one.
 inline constexpr int kJsonDepthMax = 500;
 
-/// Whether lists and objects stand in each other deeper than `depth`. Of a text that is no JSON,
-/// anything.
+/// Whether lists and objects are nested deeper than `depth`. For text that is not JSON the result
+/// is arbitrary.
 inline bool nests_deeper(std::string_view text, int depth = kJsonDepthMax) {
   int open = 0;
   bool quoted = false;
@@ -33,14 +33,14 @@ inline bool nests_deeper(std::string_view text, int depth = kJsonDepthMax) {
   return false;
 }
 
-/// Whether a text is neither nested deeper than kJsonDepthMax nor has a NUL byte, which the parser
-/// takes for the end.
+/// Whether a text is nested no deeper than kJsonDepthMax and has no NUL byte, which the parser
+/// would take for its end.
 inline bool may_parse_json(std::string_view text) {
   return !nests_deeper(text) && text.find('\0') == std::string_view::npos;
 }
 
-/// Discarded (`is_discarded()`) where the text is malformed, or may_parse_json() refuses it.
-/// Throws nothing.
+/// Parses `text`; the result is discarded (`is_discarded()`) if it is malformed or not
+/// may_parse_json(). Throws nothing.
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text) {
   return may_parse_json(text) ? Json::parse(text, nullptr, /*allow_exceptions=*/false)

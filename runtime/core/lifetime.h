@@ -1,4 +1,4 @@
-// Lifetime: callbacks that may outlive their object.
+// Lifetime: a guard for callbacks that may outlive their object.
 #pragma once
 
 #include <atomic>
@@ -7,9 +7,9 @@
 
 namespace runtime {
 
-/// A member of the object that its callbacks belong to, the last one: it ends first. Callbacks may
-/// be made, kept and dropped by any thread. The end does not wait for one that runs: the object
-/// ends on the thread that runs its callbacks, or joins that thread after end().
+/// The last member of the object that its callbacks belong to, so that it is destroyed first. Any
+/// thread may make, keep and destroy callbacks. end() does not wait for a running callback: destroy
+/// the object on the thread that runs its callbacks, or join that thread after end().
 class Lifetime {
  public:
   Lifetime() = default;
@@ -20,7 +20,7 @@ class Lifetime {
   /// From now on guarded callbacks do nothing. For a destructor that lets callbacks run, or that
   /// does its work on another thread.
   void end() { *alive_ = false; }
-  /// Runs `callback` unless this has ended by then. Its result is void.
+  /// A function that runs `callback` unless end() was called by then. Its result is void.
   template <class Callback>
   auto guard(Callback callback) const {
     return [alive = alive_, callback = std::move(callback)](auto&&... arguments) mutable {

@@ -8,7 +8,7 @@
 
 namespace runtime {
 
-/// Sets the process's log to stderr with lines "2026-01-31 12:00:00.123 I node 7f3a: text".
+/// Sends the process's log to stderr, as lines "2026-01-31 12:00:00.123 I node 7f3a: text".
 /// `role` names the process ("head", "node 7f3a", "worker 12"); level from STARLING_LOG (trace,
 /// debug, info, warn, error), default info. STARLING_LOG_FORMAT=json: lines like
 /// {"time":"2026-01-31T12:00:00.123Z","level":"info","role":"node
@@ -39,8 +39,8 @@ inline constexpr Level error = Level::kError;
 
 #endif  // STARLING_RUNTIME_CORE_LOG_H
 
-// Not guarded: LibTorch's logging header has a LOG, too, and what a file includes last has to
-// count, also where another file of its batch (docs/adr/0040) included this header before.
+// Outside the include guard: LibTorch's logging header defines a LOG too, and the header that a
+// file includes last must win, even if its unity batch (docs/adr/0040) included this one before.
 #undef LOG
 /// LOG(info, "node {} joined", id.short_hex());
 #define LOG(level, ...) ::runtime::log_detail::log(::runtime::log_detail::level, __VA_ARGS__)

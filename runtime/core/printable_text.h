@@ -1,4 +1,4 @@
-// Foreign text on a terminal: names, worker output, failure messages, text of models and rewards.
+// Untrusted text on a terminal: names, worker output, failure messages, model output.
 #pragma once
 
 #include <cstddef>
@@ -7,22 +7,22 @@
 
 namespace runtime {
 
-/// `text` with escapes for what a terminal obeys or a reader is misled by: control characters but
+/// `text` with escapes for what controls a terminal or misleads a reader: control characters except
 /// newline and tab (with `one_line` those too), bidirectional marks, bytes that are not UTF-8.
-/// "\x1b" of a control character or byte, "\u202e" of other characters, "\n" and "\t". A backslash
-/// stays one.
+/// Escapes are "\x1b" for a control character or byte, "\u202e" for others, "\n" and "\t". A
+/// backslash is not escaped.
 std::string printable_text(std::string_view text, bool one_line = false);
 
-/// JSON that has been dumped, with "\u009b" for what printable_text() escapes, and U+FFFD for bytes
-/// that are not UTF-8: the same values for who parses it, and nothing that a terminal obeys.
+/// Serialized JSON, with "\u009b" for what printable_text() escapes, and U+FFFD for bytes that are
+/// not UTF-8: a parser reads the same values, and nothing controls a terminal.
 std::string printable_json(std::string_view json);
 
-/// What to write to a file descriptor: printable_text() where it is a terminal, the text itself
-/// where it is a file or pipe, whose reader is to get what was written.
+/// The text to write to a file descriptor: printable_text() for a terminal, `text` itself for a
+/// file or a pipe, whose reader gets the original.
 std::string terminal_text(int descriptor, std::string_view text);
 
-/// The length of `text` without a UTF-8 character at its end that has begun only: for text that
-/// comes in pieces.
+/// The length of `text` without an incomplete UTF-8 character at its end: for text that arrives in
+/// pieces.
 std::size_t whole_characters(std::string_view text);
 
 }  // namespace runtime

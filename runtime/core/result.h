@@ -22,7 +22,7 @@ class [[nodiscard]] Result {
   Result(Status status)
       : status_(
             std::move(status)) {  // NOLINT(google-explicit-constructor): so must `return status;`
-    // A mistake of a program's, which its caller is told.
+    // A bug of the program, which is reported to the caller.
     if (status_.ok()) status_ = internal_error("a Result was made from a Status that is ok");
   }
 

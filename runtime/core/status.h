@@ -1,4 +1,4 @@
-// Status: how an expected failure travels. Invariant: the code is kOk exactly when the message is
+// Status: success or an expected failure. Invariant: the code is kOk exactly when the message is
 // empty. Codes are few on purpose: one exists only if a caller acts differently on it.
 #pragma once
 
@@ -28,7 +28,7 @@ enum class ErrorCode : std::uint16_t {
 /// The name users see, for instance "invalid argument".
 std::string_view to_string(ErrorCode code);
 
-/// A code from outside bytes; anything unknown becomes kInternal.
+/// The code for a number from the wire; an unknown number becomes kInternal.
 ErrorCode error_code_from_wire(std::uint16_t value);
 
 /// Success, or a code with a message. A value: copy it freely.
@@ -43,9 +43,9 @@ class [[nodiscard]] Status {
   ErrorCode code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  /// The same failure seen from further out: "loading model: <message>". Success stays success. Of
-  /// what grows beyond 4 KiB, as a failure that went through thousands of calls does, the beginning
-  /// and the end stay.
+  /// The same failure with context before its message: "loading model: <message>". Success stays
+  /// success. A message that grows beyond 4 KiB (after thousands of nested calls, for example)
+  /// keeps only its beginning and its end.
   Status with_context(std::string_view context) const;
 
   /// "ok", or "not found: <message>".
@@ -70,8 +70,8 @@ Status object_lost(std::string message);
 Status task_failed(std::string message);
 Status internal_error(std::string message);
 
-/// The failure in `errno`: "<what>: No such file or directory". ENOENT gives kNotFound, ENOSPC and
-/// EMFILE kResourceExhausted, connection errors kUnavailable, the rest kInvalidArgument.
+/// The failure for a value of errno: "<what>: No such file or directory". ENOENT gives kNotFound,
+/// ENOSPC and EMFILE kResourceExhausted, connection errors kUnavailable, the rest kInvalidArgument.
 Status errno_status(int error, std::string_view what);
 
 }  // namespace runtime

@@ -12,8 +12,8 @@
 
 namespace runtime {
 
-/// In a simulation the simulation's clock rings it, and nothing else differs. One wait at a time.
-/// Not thread-safe.
+/// In a simulation the simulated clock fires it; nothing else differs. One wait at a time. Not
+/// thread-safe.
 class Timer {
  public:
   /// `place`: an io_context or an executor.
@@ -30,7 +30,7 @@ class Timer {
   Timer& operator=(const Timer&) = delete;
   ~Timer() { forget(); }
 
-  /// A wait that is under way ends as cancelled.
+  /// A pending wait is cancelled.
   void expires_at(Deadline at) {
     forget();
     at_ = at;
@@ -52,7 +52,7 @@ class Timer {
 
  private:
   struct Alarm {
-    std::uint64_t id = 0;  // at the simulation, until it rings
+    std::uint64_t id = 0;  // of the simulation; 0 once it has fired
     bool rang = false;
   };
 

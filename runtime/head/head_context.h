@@ -1,4 +1,4 @@
-// What the parts of the head share.
+// HeadContext: the tables, links and options that the parts of the head share.
 #pragma once
 
 #include <chrono>
@@ -18,26 +18,26 @@ struct HeadOptions {
   std::size_t key_bytes_max = 4 << 10;
   std::size_t value_bytes_max = 1 << 20;
   std::size_t keys_per_job_max = 100'000;
-  std::size_t pending_max = 100'000;  // actors and groups that wait for a place
-  /// How long a question about an actor waits for its death to be known.
+  std::size_t pending_max = 100'000;  // actors and groups that wait for placement
+  /// How long a query about an actor waits until the death of the actor is known.
   std::chrono::milliseconds death_wait{1000};
   std::size_t state_bytes_max = kActorStateBytesMax;  // of one actor's saved state
-  /// Dead actors are remembered for questions about them: the last ones for good, others for as
-  /// long as callers take to ask.
+  /// Dead actors are kept for queries: the last `dead_kept` of them always, others, up to
+  /// `dead_kept_max`, for as long as callers take to ask.
   std::size_t dead_kept = 1000;
   std::size_t dead_kept_max = 200'000;
   std::chrono::milliseconds dead_kept_for{5'000};
   /// Between the end of an actor's process and its next start: nothing after the first end, then
-  /// from this, doubling with every incarnation that lived for less than `restart_calm`.
+  /// this, doubled after every incarnation that lived for less than `restart_calm`.
   std::chrono::milliseconds restart_delay_first{100};
   std::chrono::milliseconds restart_delay_max{10'000};
   std::chrono::milliseconds restart_calm{60'000};
-  /// The journal outlives this machine's processes, and another head may go on with it: nodes that
-  /// lose this one wait for that.
+  /// The journal survives this machine's processes, and another head may continue with it: nodes
+  /// that lose this head wait for that.
   bool durable = false;
-  /// What callers prove to the head: follows the cluster's token as it is changed.
+  /// The tokens that callers must prove to the head; follows changes of the cluster's token.
   Keyring keyring;
-  /// How long what an earlier head had promised a place to waits for its creator to ask again.
+  /// How long what an earlier head had accepted waits for its creator to ask again.
   std::chrono::milliseconds restored_wait{60'000};
 };
 
@@ -47,12 +47,12 @@ struct HeadCall {
   JobId job;
   Deadline deadline;
   RequestId id = {};        // none: it may run twice
-  bool has_begun = false;   // it comes again, to a head that knows that it began
+  bool has_begun = false;   // a repetition: the head knows that it began
   std::uint64_t about = 0;  // what it was about then (RequestLedger::note_begun)
 };
 
-/// Outlives the parts. What they decide is committed to the tables, which are the journal's place:
-/// a command is applied once it is recorded.
+/// Outlives the parts. They commit their decisions to the tables and the journal as commands: a
+/// command is applied once it is recorded.
 struct HeadContext {
   ClusterTables& tables;
   Scheduler& scheduler;
@@ -64,7 +64,7 @@ struct HeadContext {
   std::chrono::milliseconds left(const HeadCall& call) const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(call.deadline - now());
   }
-  /// The job's, unless it wants another.
+  /// `wanted`, or the job's namespace if it is empty.
   std::string name_space(const HeadCall& call, const std::string& wanted) const {
     return wanted.empty() ? tables.jobs().name_space(call.job) : wanted;
   }

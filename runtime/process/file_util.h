@@ -1,5 +1,5 @@
-// Files: small ones whole, read with a limit and written so that a reader never sees half; large
-// ones block by block; what is in a folder.
+// Files: small ones read whole with a limit and written atomically; large ones read block by block;
+// the files of a folder.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace runtime {
 
-/// Errors: kNotFound; kInvalidArgument (no file, unreadable, larger than `bytes_max`).
+/// Errors: kNotFound; kInvalidArgument (not a file, unreadable, larger than `bytes_max`).
 Result<std::string> read_file(const std::filesystem::path& file, std::size_t bytes_max);
 
-/// Reads it all, however large, calling `take` with one block after another. Errors: kNotFound,
+/// Reads a file of any size, calling `take` with one block after another. Errors: kNotFound,
 /// kInvalidArgument (unreadable).
 Status read_blocks(const std::filesystem::path& file,
                    const std::function<void(std::string_view)>& take);
@@ -28,14 +28,14 @@ struct FolderFile {
   std::int64_t used_ns = 0;     // written or read, whichever was later
 };
 
-/// The files in a folder, and in those in it down to `depth`; neither links nor anything else.
+/// The files in a folder and its subfolders down to `depth`; no links or special files.
 std::vector<FolderFile> files_in(const std::filesystem::path& folder, int depth = 1);
 
-/// Writes a temporary file with `mode` beside `file` and renames it over it. Errors:
+/// Writes a temporary file with `mode` next to `file` and renames it over `file`. Errors:
 /// kResourceExhausted (disk full), others.
 Status write_file_atomic(const std::filesystem::path& file, std::string_view content,
                          unsigned mode);
-/// The same, and it is there after the machine has lost power.
+/// The same, synced to disk: the file survives a power failure.
 Status write_file_durably(const std::filesystem::path& file, std::string_view content,
                           unsigned mode);
 

@@ -12,7 +12,7 @@
 //     <cluster>/<node>/logs/               node.log, worker-<id>.log, job-<id>.log; stay after a
 //     stop
 //
-// Readers take nothing that another user could have put there, and change nothing.
+// Readers trust no file that another user could have put there, and change nothing.
 #pragma once
 
 #include <chrono>
@@ -45,24 +45,24 @@ struct SessionInfo {
   std::string bound;            // HOST:PORT that it listens at: 0.0.0.0 where `address` is not
   std::string head_address;     // HOST:PORT of its cluster's head
   bool is_head = false;
-  // Beyond what a node takes to stop: for what it has to take down first.
+  // Time to stop, in addition to the usual: for what the node must stop before itself.
   std::chrono::seconds stop_patience{0};
   std::string host;           // the machine's name, for messages
-  std::string pid_scope;      // where `pid` is one (pid_scope())
+  std::string pid_scope;      // where `pid` is valid (pid_scope())
   std::filesystem::path dir;  // not in the file: where it was found
 };
 
-/// The user's folder of sessions: `starling-$UID` in XDG_RUNTIME_DIR or /tmp; or what
-/// STARLING_SESSION_ROOT names, where that is not there yet or was made by this user's Starling,
-/// which its mark tells, or a node of this user's that lives in it; and otherwise `starling-$UID`
-/// in it.
+/// The user's folder of sessions: `starling-$UID` in XDG_RUNTIME_DIR or /tmp. If
+/// STARLING_SESSION_ROOT is set: the folder that it names, if that does not exist yet, has the
+/// mark of this user's Starling or holds a living node of this user; otherwise `starling-$UID` in
+/// it.
 std::filesystem::path session_root();
 
 /// The name of a root's mark, and of the file that a living node has locked.
 inline constexpr const char* kRootMark = ".starling";
 inline constexpr const char* kNodeLock = "lock";
 
-/// What a node's folder says of its node; nothing where it is damaged or another user's.
+/// The content of node.json in a node's folder; empty if it is damaged or another user's.
 std::optional<SessionInfo> read_session(const std::filesystem::path& dir);
 
 /// The folders of this user's nodes below a root, living or not. Errors: kInvalidArgument (the
@@ -72,13 +72,13 @@ Result<std::vector<std::filesystem::path>> node_folders(
 
 /// Sessions of nodes that live, in the order of their folders. Errors: as node_folders().
 Result<std::vector<SessionInfo>> find_sessions(const std::filesystem::path& root = session_root());
-/// The same; none where the root is not to be trusted, which is logged.
+/// The same; none if the root cannot be trusted, which is logged.
 std::vector<SessionInfo> running_sessions(const std::filesystem::path& root = session_root());
 
 /// The node folder that `starling start` made last; empty: none.
 std::string last_session(const std::filesystem::path& root = session_root());
 
-/// What to take when neither a name nor a last session says which cluster.
+/// The choice when neither an address nor a last session names the cluster.
 enum class Fallback { kOnlyCluster, kNone };
 
 /// Which node to talk to: `explicit_address` (HOST:PORT, in any way that leads to it), else
@@ -95,10 +95,10 @@ Result<ClusterAddress> address_of(const SessionInfo& session);
 /// STARLING_TOKEN, else the file that STARLING_TOKEN_FILE names, else empty. Errors: the file
 /// cannot be read, or is empty.
 Result<std::string> token_from_environment();
-/// For the environment of a process that is to read the token in that file, whatever this process
-/// has in its own environment: that may have been replaced since.
+/// Environment variables with which a process reads the token in that file, whatever is in this
+/// process's own environment: that token may have been replaced since.
 std::vector<std::string> token_variables(const std::filesystem::path& file);
-/// Errors: kNotFound, kInvalidArgument (no file, empty).
+/// Errors: kNotFound, kInvalidArgument (not a file, empty).
 Result<std::string> read_token_file(const std::string& file);
 
 /// True while the node holds its lock, in whichever PID namespace it runs.
@@ -106,7 +106,7 @@ bool is_running(const SessionInfo& info);
 /// Ends a living node's process at once. Errors: kInvalidArgument (it runs in another PID namespace
 /// or on another machine, where its pid means another process or none), kNotFound (it has ended).
 Status kill_node(const SessionInfo& info);
-/// Where this process's pid is one: the boot of a machine and a PID namespace.
+/// The scope in which this process's pid is valid: a boot of a machine and a PID namespace.
 std::string pid_scope();
 /// Start time of a process in clock ticks since boot; 0 if there is none.
 std::uint64_t process_start_time(std::int32_t pid);

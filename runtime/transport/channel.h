@@ -1,11 +1,11 @@
 // Channel: one authenticated connection, carrying requests, replies and one-way frames in both
 // directions.
 //
-// An open channel keeps itself alive; close() it, or it ends with the connection.
+// An open channel keeps itself alive until close() or the end of the connection.
 // Any thread may call any method. Callbacks (handler, replies, on_close) run on the event loop, one
-// at a time, and must not block. Frames arrive in the order in which they were sent. A request made
-// while nothing is outstanding is written by the calling thread itself; the others gather and leave
-// together in one system call.
+// at a time, and must not block. Frames arrive in the order in which they were sent. The calling
+// thread itself writes a request that is made while nothing is outstanding; later ones are
+// collected and written together in one system call.
 #pragma once
 
 #include <atomic>
@@ -40,24 +40,24 @@ class SocketStream;
 struct ChannelOptions {
   std::uint64_t meta_bytes_max = 64ull << 20;
   std::uint64_t payload_bytes_max = 1ull << 30;
-  std::size_t queued_bytes_max =
-      256ull << 20;  // unsent frames; a single frame may exceed it when nothing is queued
+  // Unsent frames; a single frame may exceed it when nothing is queued.
+  std::size_t queued_bytes_max = 256ull << 20;
   std::size_t requests_max = 1 << 20;  // outstanding
-  std::size_t descriptors_queued_max =
-      256;  // unsent: a process has few of them, and strangers' connections travel as such
+  // Unsent: a process has few, and connections of unknown peers are handed over as descriptors.
+  std::size_t descriptors_queued_max = 256;
   /// How long a lasting connection may be without a socket before it ends.
   std::chrono::milliseconds interruption_max{10'000};
 };
 
-/// When a frame leaves.
+/// When a frame is written to the socket.
 enum class Flush {
   kNow,   // written by this thread before send() returns, if the socket takes it; from a handler:
           // when the handler returns
   kSoon,  // by the event loop, together with others
 };
 
-/// It has more private functions and members than other classes: sending, receiving and closing
-/// share one socket, one lock and one order, which parts of their own would have to hand around.
+/// Size: sending, receiving and closing share one socket, one lock and one order, which separate
+/// parts would have to pass to each other.
 class Channel : public std::enable_shared_from_this<Channel>, private FrameSink {
  public:
   /// Called exactly once, on the loop.
@@ -65,7 +65,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   using Handler = std::function<void(const std::shared_ptr<Channel>&, Message)>;
   using Socket = asio::generic::stream_protocol::socket;
 
-  /// `socket` is connected and past the handshake. Made by connect() and Listener.
+  /// `socket` is connected and has completed the handshake. Made by connect() and Listener.
   Channel(EventLoop& loop, Socket socket, std::unique_ptr<SocketStream> stream, PeerInfo peer,
           ChannelOptions options);
   Channel(const Channel&) = delete;
@@ -76,9 +76,9 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   /// may still act on it), kUnavailable (connection closed, with the reason), kResourceExhausted
   /// (queue or table full; nothing was sent).
   void request(Message message, Deadline deadline, Reply reply);
-  /// The same with a place for the reply's payload: a payload of exactly `target.size()` bytes that
-  /// is large (64 KiB and up) is received straight into it, and the reply's payload then is a view
-  /// of it. `target` stays valid while `owner` lives.
+  /// The same with a buffer for the reply's payload: a large payload (64 KiB and up) of exactly
+  /// `target.size()` bytes is received straight into it, and the reply's payload is then a view of
+  /// it. `target` stays valid while `owner` lives.
   void request_into(Message message, Deadline deadline, std::span<std::byte> target,
                     std::shared_ptr<void> owner, Reply reply);
   /// The same for coroutines; resumes on the loop.
@@ -90,11 +90,11 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   /// kResourceExhausted, kInvalidArgument (descriptors on a TCP connection, frame over the limits).
   Status send(Message message, Flush flush = Flush::kNow);
 
-  /// Who handles requests and one-way frames. Receiving begins with the first of set_handler,
-  /// set_on_close and request; set it before making requests if the peer may call back at once. A
-  /// frame nobody handles is dropped with a log line.
+  /// Sets the handler of requests and one-way frames. Receiving begins with the first set_handler,
+  /// set_on_close or request; set it before making requests if the peer may call back at once. A
+  /// frame without a handler is dropped with a log line.
   void set_handler(Handler handler);
-  /// Who is told of replies that come after their deadline. Without it they are dropped.
+  /// Sets the handler of replies that arrive after their deadline. Without it they are dropped.
   void set_on_late_reply(Handler handler);
   /// Called once on the loop when the connection has ended, after all outstanding replies have
   /// failed; at once if it has already.
@@ -107,29 +107,29 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   /// sent, or when the connection has ended.
   void when_drained(std::size_t bytes, UniqueFunction<void()> drained);
 
-  /// Has a TCP connection outlive its socket, under a number that both sides know and nobody else
-  /// has (lasting_state.h): what is sent is kept until the peer confirms it, and a broken socket
+  /// Makes a TCP connection outlive its socket, under a number that only the two sides know
+  /// (lasting_state.h): sent frames are kept until the peer confirms them, and a broken socket
   /// neither fails requests nor calls on_close. `on_interrupt` runs on the loop when the socket has
-  /// broken; of the side that connected, it is to resume(). Right after construction. For connect()
-  /// and Listener.
+  /// broken; on the side that connected, it must resume(). Call right after construction. For
+  /// connect() and Listener.
   void make_lasting(std::uint64_t session, std::function<void()> on_interrupt);
-  /// What was received, and on how many sockets before.
+  /// The number of frames received, and of sockets used before.
   struct Detached {
     std::uint64_t received = 0;
     std::uint64_t epoch = 0;
   };
-  /// Of a lasting connection: gives its socket up, if it has one. On the loop.
+  /// Closes the socket of a lasting connection, if it has one. On the loop.
   Detached detach();
-  /// Goes on over a new socket, past the handshake, to a peer that has received so many frames.
-  /// False: it has ended, or another socket was faster. On the loop.
+  /// Continues over a new socket, after its handshake, to a peer that has received `peer_received`
+  /// frames. False: it has ended, or another socket was faster. On the loop.
   bool resume(Socket socket, std::unique_ptr<SocketStream> stream, std::uint64_t peer_received,
               const Detached& detached);
   /// Whether a lasting connection is without a socket now.
   bool is_interrupted() const;
-  /// Why: kDeadlineExceeded when the machine at the other end has gone silent, kUnavailable when
+  /// The reason: kDeadlineExceeded if the machine at the other end has gone silent, kUnavailable if
   /// the process there, or something between, closed the socket. Ok unless it is interrupted.
   Status interruption() const;
-  /// Called on the loop when that begins. Nothing else has to be done about it.
+  /// Called on the loop when an interruption begins; need not do anything about it.
   void set_on_interrupt(std::function<void()> on_interrupt);
 
   /// Ends the connection: outstanding requests fail with kUnavailable and this reason. Frames still
@@ -140,14 +140,14 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   Status close_reason() const;
 
   const PeerInfo& peer() const { return peer_; }
-  /// Larger than that of every channel made before: an order that, unlike that of addresses, is the
-  /// same each time.
+  /// Larger than that of every channel made before: unlike the order of addresses, the order of
+  /// serials is the same in each run.
   std::uint64_t serial() const { return serial_; }
   /// For messages: "worker 7f3a0011 (pid 1234) at unix:/run/...".
   std::string describe_peer() const { return peer_.describe(); }
   EventLoop& loop() { return loop_; }
   bool is_unix() const { return is_unix_; }
-  /// Accepted and not taken by the kernel yet. Cost: an atomic load.
+  /// Accepted bytes that the kernel has not taken yet. Cost: an atomic load.
   std::size_t queued_bytes() const { return queued_bytes_.load(std::memory_order_relaxed); }
   std::size_t outstanding() const;
 
@@ -157,8 +157,8 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   void on_frame(Message message) override;
   PayloadTarget payload_target(const FrameHeader& header) override;
 
-  // With mutex_ held through `lock`; flush() lets go of it during the system call. What messages
-  // own is never dropped under it: an owner may call into a channel when it goes.
+  // With mutex_ held through `lock`; flush() releases it during the system call. Objects that
+  // messages own are never destroyed under it: an owner may call into a channel in its destructor.
   Status enqueue(std::unique_lock<std::mutex>& lock, Message& message, Flush flush);
   void flush(std::unique_lock<std::mutex>& lock);
   void flush_soon();
@@ -223,14 +223,14 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   bool closed_ = false;
   bool receiving_ = false;  // begin_receiving() was called
   bool paused_ = false;
-  bool has_last_words_ =
-      false;               // the socket failed at sending, and may hold what the peer sent before
+  // Sending failed, and the socket may hold what the peer sent before.
+  bool has_last_words_ = false;
   bool flushing_ = false;  // a thread is in sendmsg
   bool blocked_ = false;   // waiting for the socket to take more
   bool flush_posted_ = false;
 };
 
-/// For tables of channels that are gone through in order.
+/// For tables of channels that are iterated in order.
 struct ChannelOrder {
   bool operator()(const Channel* a, const Channel* b) const { return a->serial() < b->serial(); }
 };

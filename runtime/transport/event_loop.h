@@ -1,13 +1,13 @@
-// EventLoop: the process's one io_context, run by whoever waits for it.
+// EventLoop: the process's one io_context, run by the threads that wait for it.
 //
 // A thread that waits for a reply drives the sockets itself ("leader"), so that a synchronous call
-// costs no thread hand-over. Other waiting threads ("followers") sleep until their event is set or
-// the leader's seat falls free. When nobody waits, a background thread takes the seat after about a
-// millisecond, or at once when work is posted.
+// needs no switch to another thread. Other waiting threads ("followers") sleep until their event is
+// set or there is no leader. When no thread waits, a background thread becomes the leader after
+// about a millisecond, or at once when work is posted.
 //
-// Invariants: at most one thread runs handlers at any time (so handlers need no lock among
-// themselves); an Event that was set is seen by its waiter without any further wake-up being
-// needed.
+// Invariants: at most one thread runs handlers at any time (so handlers need no lock
+// among themselves); a waiter sees that its Event was set without any further
+// wake-up.
 #pragma once
 
 #include <atomic>
@@ -26,10 +26,10 @@ namespace runtime {
 
 class EventLoop;
 
-/// What an Event and its loop share.
+/// The state that an Event shares with its loop.
 struct LoopSignal {
   std::atomic<bool> is_set{false};
-  void* waiter = nullptr;  // of the thread in run_until; guarded by the loop's mutex
+  void* waiter = nullptr;  // the Waiter of the thread in run_until; guarded by the loop's mutex
 };
 
 /// What a thread waits for in EventLoop::run_until. Set it from any thread; it stays set until
@@ -66,11 +66,11 @@ class EventLoop {
   /// Stops the loop; handlers that have not run are destroyed unrun. No thread may be in run_until.
   ~EventLoop();
 
-  /// kResourceExhausted when the background thread could not be made, as Thread::start(). Then
+  /// kResourceExhausted if the background thread could not be started, see Thread::start(). Then
   /// connect() and listen() on this loop fail with it.
   const Status& status() const { return status_; }
-  /// Whether fork() has made this process since: the loop is its parent's, and nothing runs on it
-  /// here any more. post() does nothing then, run_until() returns at once. Cost: a load.
+  /// Whether this process is a fork()ed child of the one that made the loop. The loop belongs to
+  /// the parent: here post() does nothing, and run_until() returns at once. Cost: a load.
   bool is_forked() const { return generation_ != fork_generation(); }
 
   asio::io_context& context() { return context_; }
@@ -99,7 +99,7 @@ class EventLoop {
   /// loop would wait for itself).
   bool run_until(Event& event, Deadline deadline);
 
-  /// Event::set().
+  /// Implements Event::set().
   void set(LoopSignal& signal);
 
   /// Ends every run_until with false and the background thread; for shutting a process down.
@@ -107,8 +107,8 @@ class EventLoop {
   void stop();
   bool is_stopped() const { return stopping_.load(std::memory_order_relaxed); }
 
-  /// For a simulation, which is all that drives the loop then: runs one handler that is ready;
-  /// false: there is none.
+  /// For a simulation, where nothing else drives the loop: runs one ready handler. False: no
+  /// handler is ready.
   bool step();
 
  private:
@@ -116,7 +116,7 @@ class EventLoop {
 
   void background();
   void drive(Waiter& self, const LoopSignal* signal, Deadline deadline);
-  void pass_on();  // with mutex_ held and the seat free: wakes who should take it
+  void pass_on();  // with mutex_ held and no leader: wakes the next one
   void wake_background();
   void interrupt();  // makes the leader look at its flags
 
@@ -128,13 +128,13 @@ class EventLoop {
   std::atomic<Waiter*> leader_{nullptr};  // written under mutex_
   Waiter* followers_first_ = nullptr;     // in order of arrival; guarded by mutex_
   Waiter* followers_last_ = nullptr;
-  std::uint64_t turns_ = 0;  // how often a waiting thread took the seat; guarded by mutex_
+  std::uint64_t turns_ = 0;  // how often a waiting thread became leader; guarded by mutex_
   std::atomic<bool> stopping_{false};
   std::atomic<std::int64_t> posted_{0};  // handlers of post() that have not run
 
   std::condition_variable background_wake_;
   bool background_asleep_ = false;  // sleeps without a timeout; guarded by mutex_
-  bool background_wanted_ = false;  // work was posted while the seat was free; guarded by mutex_
+  bool background_wanted_ = false;  // work was posted while there was no leader; guarded by mutex_
   Status status_;
   Thread background_thread_;  // last: it uses the rest; none in a simulation
 };

@@ -1,4 +1,4 @@
-// FileDescriptor: an owned open file of the operating system.
+// FileDescriptor: an owned descriptor of the operating system.
 #pragma once
 
 #include <unistd.h>
@@ -21,9 +21,9 @@ class FileDescriptor {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  /// Gives the descriptor away; the caller closes it.
+  /// Releases the ownership of the descriptor; the caller closes it.
   int release() { return std::exchange(fd_, -1); }
-  /// Closes what is held and holds `fd` instead.
+  /// Closes the present descriptor and owns `fd` instead.
   void reset(int fd = -1) {
     if (fd_ >= 0) ::close(fd_);
     fd_ = fd;

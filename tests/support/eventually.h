@@ -1,4 +1,4 @@
-// eventually(): waiting in a test for what another thread or process brings about.
+// eventually(): waits in a test for a condition that another thread or process makes true.
 #pragma once
 
 #include <chrono>
@@ -6,8 +6,8 @@
 
 namespace support {
 
-/// Tries until the condition holds: true; false once `patience` is over. `pause`: between two
-/// tries, for conditions that cost something.
+/// True as soon as the condition holds; false after `patience`. `pause`: the time between two
+/// checks, for conditions that are costly.
 template <class Condition>
 bool eventually(Condition&& condition,
                 std::chrono::milliseconds patience = std::chrono::seconds(20),

@@ -1,5 +1,5 @@
-// The pauses that tests make on purpose. Everything else waits for an event: eventually(), a Gate,
-// a latch, a message (tests/tidy/pauses.sh).
+// Deliberate pauses in tests. Every other wait is for an event: eventually(), a Gate, a latch, a
+// message (tests/tidy/pauses.sh checks this).
 #pragma once
 
 #include <chrono>
@@ -7,20 +7,20 @@
 
 namespace support {
 
-/// Stands for work that takes a while, in what a test runs: a method, a task, a constructor.
+/// Simulates work that takes some time, in a method, a task or a constructor.
 template <class Rep, class Period>
 void work_for(std::chrono::duration<Rep, Period> time) {
   std::this_thread::sleep_for(time);
 }
 
-/// Between two steps of a load or of faults, whose rate it sets.
+/// Sets the rate of a load or of faults, by a pause between two steps.
 template <class Rep, class Period>
 void pace(std::chrono::duration<Rep, Period> time) {
   std::this_thread::sleep_for(time);
 }
 
-/// For a state whose length is what the test is about: how long a fault, a load or silence lasts,
-/// or that a limit of time goes by. Its reason stands next to each use.
+/// Keeps a state whose duration is what the test is about: a fault, a load or silence, or the
+/// expiry of a time limit. A comment at each use gives the reason.
 template <class Rep, class Period>
 void hold_for(std::chrono::duration<Rep, Period> time) {
   std::this_thread::sleep_for(time);

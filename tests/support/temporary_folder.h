@@ -1,4 +1,4 @@
-// What a test needs of the machine and gives back: folders and environment variables.
+// Temporary folders and environment variables for tests, which destructors remove or restore.
 #pragma once
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 
 namespace support {
 
-/// A folder that lasts as long as this, under TMPDIR or /tmp. Its name is short, since names of
-/// Unix sockets have at most 107 characters.
+/// A folder under TMPDIR or /tmp, which the destructor removes. Its name is short, since the path
+/// of a Unix socket has at most 107 characters.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -39,7 +39,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// Sets an environment variable (null: unsets it) and puts it back.
+/// Sets an environment variable (null: unsets it); the destructor restores its old value.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const char* value) : name_(name) {
