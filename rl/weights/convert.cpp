@@ -40,6 +40,12 @@ void convert_f16_portable(const std::byte* in, std::span<float> out) {
 }
 
 #if defined(__x86_64__)
+// "f16c" is no name that __builtin_cpu_supports knows everywhere; every CPU with AVX2 has it.
+bool has_f16c() {
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+}
+
 __attribute__((target("avx,f16c"))) void convert_f16_vector(const std::byte* in,
                                                             std::span<float> out) {
   std::size_t i = 0;
@@ -53,9 +59,7 @@ __attribute__((target("avx,f16c"))) void convert_f16_vector(const std::byte* in,
 
 void convert_f16(const std::byte* in, std::span<float> out) {
 #if defined(__x86_64__)
-  // "f16c" is no name that __builtin_cpu_supports knows everywhere; every CPU with AVX2 has it.
-  static const bool vector = __builtin_cpu_supports("avx2") != 0;
-  if (vector) return convert_f16_vector(in, out);
+  if (has_f16c()) return convert_f16_vector(in, out);
 #endif
   convert_f16_portable(in, out);
 }
@@ -108,10 +112,31 @@ void convert_halves(std::span<const float> in, std::byte* out) {
   }
 }
 
+#if defined(__x86_64__)
+// The bits of f32_to_f16, of NaN as well.
+__attribute__((target("avx,f16c"))) void convert_to_f16_vector(std::span<const float> in,
+                                                               std::byte* out) {
+  std::size_t i = 0;
+  for (; i + 8 <= in.size(); i += 8) {
+    const __m128i halves =
+        _mm256_cvtps_ph(_mm256_loadu_ps(in.data() + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * 2), halves);
+  }
+  convert_halves<f32_to_f16>(in.subspan(i), out + i * 2);
+}
+#endif
+
+void convert_to_f16(std::span<const float> in, std::byte* out) {
+#if defined(__x86_64__)
+  if (has_f16c()) return convert_to_f16_vector(in, out);
+#endif
+  convert_halves<f32_to_f16>(in, out);
+}
+
 }  // namespace
 
 void convert_from_f32(DType dtype, std::span<const float> in, std::byte* out) {
-  if (dtype == DType::kF16) return convert_halves<f32_to_f16>(in, out);
+  if (dtype == DType::kF16) return convert_to_f16(in, out);
   if (dtype == DType::kBF16) return convert_halves<f32_to_bf16>(in, out);
   CHECK(dtype == DType::kF32);
   if (!in.empty()) std::memcpy(out, in.data(), in.size_bytes());

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -74,6 +76,23 @@ TEST(Convert, HalfArraysEqualSingleHalves) {
   for (int half = 0; half < 65535; ++half) {
     float expected = f16_to_f32(static_cast<std::uint16_t>(half));
     ASSERT_EQ(std::memcmp(&out[static_cast<std::size_t>(half)], &expected, 4), 0) << half;
+  }
+}
+
+// So must they on floats of every kind: each exponent with bits around every border of rounding.
+TEST(Convert, ArraysOfHalvesAreRoundedAsSingleOnes) {
+  std::vector<float> values;
+  for (std::uint32_t high = 0; high < 0x10000; ++high) {
+    for (const std::uint32_t low : {0x0000u, 0x0001u, 0x0fffu, 0x1000u, 0x1001u, 0xffffu})
+      values.push_back(std::bit_cast<float>(high << 16 | low));
+  }
+  values.push_back(1.0F);  // not a multiple of the vector width
+  std::vector<std::byte> bytes(1 + values.size() * 2);
+  convert_from_f32(DType::kF16, values, bytes.data() + 1);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, bytes.data() + 1 + i * 2, sizeof half);
+    ASSERT_EQ(half, f32_to_f16(values[i])) << std::bit_cast<std::uint32_t>(values[i]);
   }
 }
 
