@@ -105,6 +105,10 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
       options_(options) {
   if (communicator_->size() == 1) options_.zero = ZeroLevel::kNone;
   CHECK(options_.zero <= ZeroLevel::kMoments || model_->parameters().arena().device().is_cpu());
+  if (options_.compression.is_on()) {
+    CHECK(options_.zero <= ZeroLevel::kMoments);
+    CHECK(team_links_ == nullptr);
+  }
   if (team_links_) {
     const int teams = communicator_->size() / team_links_->size();
     CHECK(communicator_->rank() / teams == team_links_->rank());
@@ -155,7 +159,8 @@ std::unique_ptr<StepShards> Learner::make_shards() {
   if (shards) return shards;
   return std::make_unique<OptimizerShards>(*communicator_,
                                            model_->trained_parameters().arena_size(),
-                                           std::min(level, ZeroLevel::kMoments));
+                                           std::min(level, ZeroLevel::kMoments),
+                                           options_.compression);
 }
 
 std::unique_ptr<StepShards> Learner::make_unit_shards(ZeroLevel level) {
@@ -206,6 +211,7 @@ void Learner::begin_step() {
 
 void Learner::reset_optimizer() {
   forget_collected();
+  shards_->forget_residual();
   const Parameters& parameters = model_->trained_parameters();
   const std::int64_t size = shards_->home().elements();
   const std::vector<ArenaRange> decayed =
@@ -382,6 +388,12 @@ void Learner::forget_collected() {
   collected_weights_ = at::Tensor();
 }
 
+void Learner::forget_residual() {
+  shards_->forget_residual();
+  if (options_.compression.is_on() && communicator_->size() > 1 && communicator_->rank() == 0)
+    LOG(info, "compressed gradients: what was not sent before the checkpoint is no part of it");
+}
+
 void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) {
   const auto take = [&](const auto& now) {
     if (into)
@@ -502,6 +514,7 @@ Status Learner::load(const std::filesystem::path& folder) {
                                      ", which this run's optim.optimizer names");
   }
   if (const Status read = read_moments(folder); !read.ok()) return read;
+  forget_residual();
   const auto steps = state->find("steps");
   if (steps == state->end() || !steps->is_number_unsigned()) {
     return runtime::invalid_argument((folder / kOptimizerFile).string() + ": no count of steps");

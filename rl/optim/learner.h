@@ -18,6 +18,7 @@
 #include "rl/model/offload.h"
 #include "rl/model/pass_team.h"
 #include "rl/model/transformer.h"
+#include "rl/optim/gradient_codec.h"
 #include "rl/optim/layer_pulse.h"
 #include "rl/optim/learner_part.h"
 #include "rl/optim/learner_snapshot.h"
@@ -47,6 +48,7 @@ struct LearnerOptions {
                                       // another device than the CPU at most kMoments
   std::int64_t shard_ranks = 0;       // at ZeroLevel::kWeights; see UnitWeightsOptions
   bool reshard_after_forward = true;  // at ZeroLevel::kWeights; see UnitWeightsOptions
+  GradientCompressionOptions compression;  // up to ZeroLevel::kMoments, without a team, on the CPU
   PassSharing sharing;                // who makes TrainingRanks reads how many ranks there are
   OffloadOptions offload;             // of a model on a device
 };
@@ -161,7 +163,8 @@ class Learner {
   /// before. All ranks call it for each round, and then apply(). Errors: those of apply().
   runtime::Status add_round(std::span<const std::uint8_t> adds, bool last);
 
-  /// Forgets the optimizer's moments: what comes next is another objective.
+  /// Forgets the optimizer's moments, and what compressed gradients have yet to send: what comes
+  /// next is another objective.
   void reset_optimizer();
 
   /// What it has of the optimizer's state, of the size of StepShards::home(); for tests of what
@@ -193,8 +196,9 @@ class Learner {
   /// The same as a copy, to be written later: in the memory of `into`, where there is one already.
   void snapshot(std::unique_ptr<LearnerSnapshot>& into);
 
-  /// Reads what save() wrote. kInvalidArgument: another architecture or adapter, a damaged file. On
-  /// failure the weights are unspecified.
+  /// Reads what save() wrote; what compressed gradients have yet to send is none of it, and begins
+  /// with nothing. kInvalidArgument: another architecture or adapter, a damaged file. On failure the
+  /// weights are unspecified.
   runtime::Status load(const std::filesystem::path& folder);
 
   /// Which of the two folders below save()'s holds what was trained.
@@ -208,6 +212,7 @@ class Learner {
   std::unique_ptr<StepShards> make_shards();
   std::unique_ptr<StepShards> make_unit_shards(ZeroLevel level);
   void forget_collected();
+  void forget_residual();
   void begin_step();
   std::span<float> host_gradients();
   runtime::Result<OptimizerReport> take_step(double learning_rate);

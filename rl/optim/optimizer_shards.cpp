@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "rl/mesh/deal.h"
 #include "rl/optim/home_exchange.h"
@@ -23,12 +24,18 @@ std::vector<ArenaRange> moment_homes(std::int64_t elements, int ranks) {
   return homes;
 }
 
-OptimizerShards::OptimizerShards(Communicator& communicator, std::int64_t elements, ZeroLevel level)
+OptimizerShards::OptimizerShards(Communicator& communicator, std::int64_t elements, ZeroLevel level,
+                                 const GradientCompressionOptions& compression)
     : communicator_(communicator), home_({{0, elements}}) {
-  if (level == ZeroLevel::kNone || communicator.size() == 1) return;
-  ranges_ = moment_homes(elements, communicator.size());
-  for (const ArenaRange& range : ranges_) homes_.emplace_back(RangeSet{range});
-  home_ = homes_[static_cast<std::size_t>(communicator.rank())];
+  if (communicator.size() == 1) return;
+  if (level != ZeroLevel::kNone) {
+    ranges_ = moment_homes(elements, communicator.size());
+    for (const ArenaRange& range : ranges_) homes_.emplace_back(RangeSet{range});
+    home_ = homes_[static_cast<std::size_t>(communicator.rank())];
+  }
+  if (std::unique_ptr<GradientCodec> codec = make_gradient_codec(compression))
+    compressed_ =
+        std::make_unique<CompressedSum>(communicator, std::move(codec), elements, ranges_);
 }
 
 ArenaRange OptimizerShards::mine() const {
@@ -38,6 +45,7 @@ ArenaRange OptimizerShards::mine() const {
 
 Status OptimizerShards::add_round(std::span<float> gradients, std::span<const std::uint8_t> adds,
                                   bool last) {
+  if (compressed_) return runtime::internal_error("compressed gradients are summed in one round");
   const Status added =
       communicator_.reduce_round(gradients, rounds_, adds, last, ranges_, "gradients");
   is_summed_ = last && added.ok();
@@ -45,6 +53,7 @@ Status OptimizerShards::add_round(std::span<float> gradients, std::span<const st
 }
 
 Status OptimizerShards::sum(std::span<float> gradients) {
+  if (compressed_) return compressed_->sum(gradients);
   if (!is_sharded()) return communicator_.all_reduce_sum(gradients, "gradients");
   const std::vector<std::uint8_t> all(ranges_.size(), 1);
   return communicator_.reduce_round(gradients, rounds_, all, /*last=*/true, ranges_, "gradients");
@@ -62,6 +71,10 @@ Status OptimizerShards::step(Optimizer& optimizer, kernel::ThreadPool& pool,
                  gradient_scale);
   if (!is_sharded()) return {};
   return communicator_.gather_homes(weights, ranges_, "weights");
+}
+
+void OptimizerShards::forget_residual() {
+  if (compressed_) compressed_->forget_residual();
 }
 
 Status OptimizerShards::collect(std::span<const float> of_home, std::span<float> whole) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "rl/mesh/arena_range.h"
 #include "rl/mesh/packed_ranges.h"
 #include "rl/mesh/zero_level.h"
+#include "rl/optim/compressed_sum.h"
+#include "rl/optim/gradient_codec.h"
 #include "rl/optim/step_shards.h"
 #include "runtime/core/result.h"
 
@@ -24,11 +27,12 @@ std::vector<ArenaRange> moment_homes(std::int64_t elements, int ranks);
 /// Without sharding every rank takes the whole step, after an all-reduce of the gradients. With
 /// ZeroLevel::kMoments each takes it on its home, after a reduce-scatter, and the weights are
 /// gathered: as many bytes, and the same bits; Rajbhandari et al. 2020, "ZeRO", arXiv:1910.02054.
-/// Borrows the communicator.
+/// With compression the sum is a CompressedSum, which has no rounds. Borrows the communicator.
 class OptimizerShards final : public StepShards {
  public:
   /// Of an arena of so many elements.
-  OptimizerShards(Communicator& communicator, std::int64_t elements, ZeroLevel level);
+  OptimizerShards(Communicator& communicator, std::int64_t elements, ZeroLevel level,
+                  const GradientCompressionOptions& compression = {});
 
   bool is_sharded() const override { return !ranges_.empty(); }
   const PackedRanges& home() const override { return home_; }
@@ -41,6 +45,7 @@ class OptimizerShards final : public StepShards {
                        std::span<const float> gradients, float learning_rate,
                        float gradient_scale) override;
   void end_step() override { is_summed_ = false; }
+  void forget_residual() override;
   runtime::Status collect(std::span<const float> of_home, std::span<float> whole) override;
 
  private:
@@ -51,6 +56,7 @@ class OptimizerShards final : public StepShards {
   std::vector<PackedRanges> homes_;
   PackedRanges home_;
   SumRounds<float> rounds_;
+  std::unique_ptr<CompressedSum> compressed_;  // null: gradients go as they are
   bool is_summed_ = false;
 };
 

@@ -47,6 +47,8 @@ class StepShards {
                                std::span<float> weights, std::span<const float> gradients,
                                float learning_rate, float gradient_scale) = 0;
   virtual void end_step() = 0;
+  /// Forgets what a compressed sum has yet to send.
+  virtual void forget_residual() {}
 
   /// Brings packed values of all homes together on rank 0, in `whole`, which is empty elsewhere.
   virtual runtime::Status collect(std::span<const float> of_home, std::span<float> whole) = 0;

@@ -16,34 +16,13 @@
 #include "rl/optim/optimizer.h"
 #include "rl/optim/unit_shards.h"
 #include "tests/rl/model/large_config.h"
+#include "tests/rl/optim/counting_links.h"
 
 namespace rl {
 namespace {
 
 constexpr int kRanksInGroups = 6;
 constexpr int kGroupRanks = 2;
-
-// Counts what goes to each rank.
-class CountingLinks final : public Links {
- public:
-  CountingLinks(std::unique_ptr<Links> links, std::vector<std::size_t>& sent)
-      : links_(std::move(links)), sent_(sent) {}
-
-  int rank() const override { return links_->rank(); }
-  int size() const override { return links_->size(); }
-  std::unique_ptr<Exchange> start(std::span<const Outgoing> sent,
-                                  std::span<const Incoming> received,
-                                  std::uint64_t operation) override {
-    for (const Outgoing& part : sent)
-      sent_[static_cast<std::size_t>(part.peer)] += part.bytes.size();
-    return links_->start(sent, received, operation);
-  }
-  void abort(const runtime::Status& why) override { links_->abort(why); }
-
- private:
-  std::unique_ptr<Links> links_;
-  std::vector<std::size_t>& sent_;
-};
 
 struct RankOfGroup {
   int rank = 0;
@@ -73,8 +52,8 @@ void on_each_rank(const std::function<void(RankOfGroup)>& body) {
       Transformer model(testing::large_config(), Parameters::random(testing::large_config(), 1),
                         {.threads = 1});
       std::vector<std::size_t> sent(kRanksInGroups, 0);
-      Communicator communicator(
-          std::make_unique<CountingLinks>(std::move(links[static_cast<std::size_t>(rank)]), sent));
+      Communicator communicator(std::make_unique<testing::CountingLinks>(
+          std::move(links[static_cast<std::size_t>(rank)]), sent));
       UnitWeights weights(communicator, model, units, homes, {.shard_ranks = kGroupRanks});
       weights.scatter();
       body({rank, model, weights, homes, sent});
