@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,8 +23,8 @@ using runtime::Status;
 
 namespace {
 
-constexpr std::size_t kBlockBytes = 4 << 20;
-constexpr std::uint64_t kPastCacheFrom = 4 * kBlockBytes;  // smaller files are cheap either way
+// Smaller files are cheap either way.
+constexpr std::uint64_t kPastCacheFrom = 4 * BlockWriter::kBlockBytes;
 
 // A temporary file is "metrics.csv.starling-tmp-1a2b3c4d".
 constexpr std::string_view kTemporary = ".starling-tmp-";
@@ -70,17 +69,14 @@ bool is_special(const std::filesystem::path& path) {
          !std::filesystem::is_directory(status);
 }
 
-// Linux writes at most 2 GiB at a time. `again` says whether a write that failed by an errno is
-// worth another try.
-template <class Again>
-Status write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path,
-                 Again again) {
+// Linux writes at most 2 GiB at a time.
+Status write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
   constexpr std::size_t kChunkBytes = 1 << 30;
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kChunkBytes));
     if (written >= 0)
       bytes = bytes.subspan(static_cast<std::size_t>(written));
-    else if (const int error = errno; error != EINTR && !again(error))
+    else if (const int error = errno; error != EINTR)
       return write_error(error, path);
   }
   return {};
@@ -90,8 +86,7 @@ Status write_all(int fd, std::span<const std::byte> bytes, const std::filesystem
 Status write_through(const std::filesystem::path& path, std::string_view text) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return write_error(errno, path);
-  const Status status =
-      write_all(fd, std::as_bytes(std::span(text)), path, [](int) { return false; });
+  const Status status = write_all(fd, std::as_bytes(std::span(text)), path);
   ::close(fd);
   return status;
 }
@@ -105,10 +100,13 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
       fd_(std::exchange(other.fd_, -1)),
-      block_(std::move(other.block_)),
-      in_block_(std::exchange(other.in_block_, 0)) {}
+      direct_fd_(std::exchange(other.direct_fd_, -1)),
+      bytes_(other.bytes_),
+      blocks_(std::move(other.blocks_)) {}
 
 AtomicFile::~AtomicFile() {
+  blocks_.reset();
+  if (direct_fd_ >= 0) ::close(direct_fd_);
   if (fd_ >= 0) ::close(fd_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
@@ -135,49 +133,23 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& given,
     // A file system without fallocate finds out while writing.
     if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) return write_error(errno, path);
   }
-  if (bytes_expected >= kPastCacheFrom) file.go_past_cache();
+  if (bytes_expected >= kPastCacheFrom)
+    file.direct_fd_ = ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT);
+  if (file.direct_fd_ >= 0)
+    file.blocks_ = std::make_unique<BlockWriter>(BlockWriter::Target{path, fd, file.direct_fd_});
   return file;
-}
-
-// Where the file system has no such thing, nothing changes.
-void AtomicFile::go_past_cache() {
-  if (!set_past_cache(fd_, true)) return;
-  block_ = allocate_direct_block(kBlockBytes);
-  if (!block_) set_past_cache(fd_, false);
 }
 
 Status AtomicFile::write(std::span<const std::byte> bytes) {
   CHECK(fd_ >= 0);
-  if (!block_) return write_all(bytes);
-  while (!bytes.empty()) {
-    const std::size_t taken = std::min(bytes.size(), kBlockBytes - in_block_);
-    std::memcpy(block_.get() + in_block_, bytes.data(), taken);
-    bytes = bytes.subspan(taken);
-    in_block_ += taken;
-    if (in_block_ < kBlockBytes) continue;
-    if (Status status = flush_block(); !status.ok()) return status;
-  }
-  return {};
-}
-
-// A part of a block, the end of the file, goes the usual way: its size fits no disk.
-Status AtomicFile::flush_block() {
-  if (in_block_ < kBlockBytes && !set_past_cache(fd_, false)) return write_error(errno, path_);
-  return write_all({block_.get(), std::exchange(in_block_, 0)});
-}
-
-Status AtomicFile::write_all(std::span<const std::byte> bytes) {
-  // Some file systems take the flag and refuse the write; and what follows a write that was cut
-  // short begins anywhere.
-  return rl::write_all(fd_, bytes, path_, [this](int error) {
-    return error == EINVAL && is_past_cache(fd_) && set_past_cache(fd_, false);
-  });
+  const std::uint64_t at = std::exchange(bytes_, bytes_ + bytes.size());
+  return blocks_ ? blocks_->write(at, bytes) : write_all(fd_, bytes, path_);
 }
 
 Status AtomicFile::commit() {
   CHECK(fd_ >= 0);
-  if (in_block_ > 0) {
-    if (Status status = flush_block(); !status.ok()) return status;
+  if (blocks_) {
+    if (Status status = blocks_->finish(); !status.ok()) return status;
   }
   if (::fsync(fd_) != 0) return write_error(errno, path_);
   // Locked until it has its name. What closing could tell, syncing has told.

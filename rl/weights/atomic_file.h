@@ -4,10 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string_view>
 
-#include "rl/weights/page_cache.h"
+#include "rl/weights/block_writer.h"
 #include "runtime/core/result.h"
 #include "runtime/core/status.h"
 
@@ -16,9 +17,9 @@ namespace rl {
 /// Writes to a temporary file beside `path` (or beside what it links to), which commit() syncs and
 /// renames over it. It is locked (flock) meanwhile: others see that its writer lives. Destroyed
 /// before that, the temporary file is removed and an old file at `path`
-/// stays as it was. Not thread-safe. Files known to be large go past the page cache (O_DIRECT)
-/// where the file system can: a checkpoint's pages would be fresh memory, which costs more than the
-/// disk, and push out what is read again.
+/// stays as it was. Not thread-safe. Files known to be large go past the page cache, by a
+/// BlockWriter, where the file system can: a checkpoint's pages would be fresh memory, which costs
+/// more than the disk, and push out what is read again.
 class AtomicFile {
  public:
   /// `bytes_expected`, when known, reserves the space, so that a full disk is an error now rather
@@ -41,16 +42,12 @@ class AtomicFile {
 
  private:
   AtomicFile(std::filesystem::path path, std::filesystem::path temporary, int fd);
-  void go_past_cache();
-  runtime::Status write_all(std::span<const std::byte> bytes);
-  runtime::Status flush_block();
-
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty once committed or moved from
   int fd_ = -1;
-  DirectBlock block_;  // past the cache: what is to be written next, in memory that a device can
-                       // read; null otherwise
-  std::size_t in_block_ = 0;
+  int direct_fd_ = -1;                   // of a large file, past the page cache
+  std::uint64_t bytes_ = 0;              // written so far
+  std::unique_ptr<BlockWriter> blocks_;  // of a large file; null otherwise
 };
 
 /// Removes the temporary files in `folder` whose writers were killed: this user's, by the names
