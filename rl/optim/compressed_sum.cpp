@@ -129,17 +129,17 @@ Status CompressedSum::add(std::span<float> gradients, Bucket& bucket) {
 void CompressedSum::gather(std::span<float> mine, Bucket& bucket) {
   const std::span<float> rest = slice_of(residual_, bucket, communicator_.rank());
   for (std::size_t i = 0; i < rest.size(); ++i) rest[i] += mine[i];
-  bucket.sum_code.resize(codec_->bytes_of(rest.size()));
-  codec_->encode(rest, bucket.sum_code);
+  bucket.sum_code.resize(sum_codec_.bytes_of(rest.size()));
+  sum_codec_.encode(rest, bucket.sum_code);
   std::ranges::fill(mine, 0.0F);
-  codec_->add(bucket.sum_code, mine);
+  sum_codec_.add(bucket.sum_code, mine);
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
   for (int peer = 0; peer < communicator_.size(); ++peer) {
     if (peer == communicator_.rank()) continue;
     sent.push_back({peer, bucket.sum_code});
     std::vector<std::byte>& theirs = bucket.received[static_cast<std::size_t>(peer)];
-    theirs.resize(codec_->bytes_of(plan_.slice(bucket.index, peer).size()));
+    theirs.resize(sum_codec_.bytes_of(plan_.slice(bucket.index, peer).size()));
     received.push_back({peer, theirs});
   }
   bucket.gathered = communicator_.begin_exchange(sent, received, "codes of sums");
@@ -152,7 +152,7 @@ Status CompressedSum::finish(std::span<float> gradients, Bucket& bucket) {
     if (peer == communicator_.rank()) continue;
     const std::span<float> theirs = slice_of(gradients, bucket, peer);
     std::ranges::fill(theirs, 0.0F);
-    codec_->add(bucket.received[static_cast<std::size_t>(peer)], theirs);
+    sum_codec_.add(bucket.received[static_cast<std::size_t>(peer)], theirs);
   }
   return {};
 }

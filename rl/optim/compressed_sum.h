@@ -19,7 +19,7 @@ namespace rl {
 /// Error feedback (Seide et al. 2014; Karimireddy et al. 2019, arXiv:1901.09847): what a code
 /// leaves out of a gradient is added to the next one. Each rank is sent the codes of its slice of a
 /// bucket by all others, adds them in the order of ranks to its own gradient, and, unless it alone
-/// needs the sum, sends the sum's code to all, whose rest it keeps as well (Tang et al. 2019,
+/// needs the sum, sends it in halves to all, whose rest it keeps as well (Tang et al. 2019,
 /// "DoubleSqueeze", arXiv:1905.05957). Every rank ends with the same bits; they depend on the
 /// number of ranks. Borrows the communicator. All ranks make the same calls; errors:
 /// Communicator's.
@@ -29,8 +29,8 @@ class CompressedSum {
     std::size_t bucket_bytes = Communicator::Options().bucket_bytes;  // of values that travel
   };
 
-  /// Of gradients of so many elements. With `homes` each rank ends with the sum of its own alone,
-  /// else all have it all.
+  /// Of gradients of so many elements, which `codec` encodes. With `homes` each rank ends with the
+  /// sum of its own alone, else all have it all.
   CompressedSum(Communicator& communicator, std::unique_ptr<GradientCodec> codec,
                 std::int64_t elements, std::span<const ArenaRange> homes, const Options& options);
   CompressedSum(Communicator& communicator, std::unique_ptr<GradientCodec> codec,
@@ -66,6 +66,7 @@ class CompressedSum {
 
   Communicator& communicator_;
   const std::unique_ptr<GradientCodec> codec_;
+  const Fp16Codec sum_codec_;
   const SumPlan plan_;
   const bool gathers_;
   std::vector<float> residual_;

@@ -105,7 +105,7 @@ TEST(LearnerCompression, RanksKeepEqualWeightsNearThoseOfWholeGradients) {
     const auto top = [&](double ratio) {
       return trained({.scheme = GradientCompression::kTopK, .topk_ratio = ratio}, zero);
     };
-    EXPECT_EQ(top(1.0), whole) << "everything is sent";
+    EXPECT_LT(distance(top(1.0), whole), 1e-3 * moved) << "everything is sent, and sums in halves";
     EXPECT_LT(distance(top(0.5), whole), 0.5 * moved);
     EXPECT_LT(distance(top(0.5), whole), distance(top(0.05), whole));
     EXPECT_EQ(top(0.05), top(0.05));
