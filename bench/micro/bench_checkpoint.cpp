@@ -3,8 +3,10 @@
 //   bench_checkpoint [--mib 2048] [--rounds 3] [--folder FOLDER] [--json]
 //
 //   plain    pwrite of as many bytes past the page cache, in blocks of 4 MiB, and fsync
-//   alone    the whole model by one writer (save_model_folder), as where nothing is kept once
-//   parts_N  N ranks, each its part of the same files (write_part)
+//   alone    the whole model by one writer (save_model_folder), as `starling export` has it
+//   parts_N  a checkpoint by N ranks, each its part of the same files (write_part), with its
+//            manifest of hashes, until it has its name (CheckpointWriter)
+//   verify   comparing it with the manifest, of files that are not in the page cache
 //   load_N   N ranks, each its part (Parameters::load), of a file that is not in the page cache
 //
 // All in turns; figures are medians over the rounds, ratios those of the plain bandwidth of the
@@ -14,6 +16,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -26,6 +29,7 @@
 #include "bench/support/options.h"
 #include "bench/support/take.h"
 #include "bench/support/timing.h"
+#include "rl/checkpoint/checkpoint.h"
 #include "rl/model/save.h"
 #include "rl/model/tensor_span.h"
 #include "rl/optim/learner_part.h"
@@ -39,6 +43,8 @@ namespace fs = std::filesystem;
 using bench::Clock;
 
 constexpr std::size_t kBlockBytes = 4 << 20;
+constexpr std::int64_t kStep = 1;
+const fs::path kModel = "actor/huggingface";  // of the checkpoint
 
 // Moves `bytes` between a file and memory past the page cache.
 double seconds_of_plain(const fs::path& file, std::size_t bytes, bool writes) {
@@ -74,10 +80,12 @@ double seconds_of_ranks(int ranks, const std::function<void(int)>& work) {
 }
 
 double seconds_of_parts(const rl::ModelConfig& config, const rl::Parameters& parameters, int ranks,
-                        const fs::path& folder) {
+                        const fs::path& run) {
   const std::vector<rl::ArenaRange> homes = rl::moment_homes(parameters.arena_size(), ranks);
   const rl::PackedRanges all({{0, parameters.arena_size()}});
-  return seconds_of_ranks(ranks, [&](int rank) {
+  const auto start = Clock::now();
+  rl::CheckpointWriter writer = bench::take(rl::CheckpointWriter::begin(run, kStep));
+  seconds_of_ranks(ranks, [&](int rank) {
     const rl::PackedRanges home({homes[static_cast<std::size_t>(rank)]});
     (void)bench::take(rl::write_part({.rank = rank,
                                       .config = config,
@@ -87,8 +95,17 @@ double seconds_of_parts(const rl::ModelConfig& config, const rl::Parameters& par
                                       .weights = rl::elements_of(parameters.arena()),
                                       .optimizer = {},
                                       .optimizer_name = "none"},
-                                     folder));
+                                     writer.folder() / kModel.parent_path()));
   });
+  (void)bench::take(writer.commit({kModel / rl::kSafetensorsFile}));
+  return bench::seconds_since(start);
+}
+
+double seconds_of_verifying(const fs::path& checkpoint) {
+  const auto start = Clock::now();
+  if (const runtime::Status whole = rl::verify_checkpoint(checkpoint); !whole.ok())
+    bench::fail(whole.to_string());
+  return bench::seconds_since(start);
 }
 
 double seconds_of_loading(const rl::ModelConfig& config, std::int64_t elements, int ranks,
@@ -132,14 +149,19 @@ int main(int argc, char** argv) {
     if (!saved.ok()) bench::fail(saved.to_string());
     note("alone", bench::seconds_since(start), writing);
     fs::remove_all(folder / "alone");
+    const fs::path checkpoint = rl::checkpoint_path(folder / "run", kStep);
     for (const int ranks : {1, 2, 4}) {
       note("parts_" + std::to_string(ranks),
-           seconds_of_parts(config, parameters, ranks, folder / "parts"), writing);
-      drop_from_cache(folder / "parts" / "huggingface" / rl::kSafetensorsFile);
+           seconds_of_parts(config, parameters, ranks, folder / "run"), writing);
+      drop_from_cache(checkpoint / kModel / rl::kSafetensorsFile);
       note("load_" + std::to_string(ranks),
-           seconds_of_loading(config, parameters.arena_size(), ranks, folder / "parts/huggingface"),
+           seconds_of_loading(config, parameters.arena_size(), ranks, checkpoint / kModel),
            reading);
-      fs::remove_all(folder / "parts");
+      if (ranks == 1) {
+        drop_from_cache(checkpoint / kModel / rl::kSafetensorsFile);
+        note("verify", seconds_of_verifying(checkpoint), reading);
+      }
+      fs::remove_all(folder / "run");
     }
   }
   fs::remove_all(folder);

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,14 +9,15 @@
 #include <fstream>
 #include <functional>
 
+#include "rl/checkpoint/hash_file_ranges.h"
+#include "rl/checkpoint/hash_note.h"
+#include "rl/checkpoint/manifest.h"
 #include "rl/weights/atomic_file.h"
-#include "rl/weights/page_cache.h"
 #include "rl/weights/weight_source.h"
 #include "runtime/core/json.h"
 #include "runtime/core/log.h"
 #include "runtime/core/rest_of.h"
 #include "runtime/core/sync_folder.h"
-#include "runtime/core/xxh3_hash.h"
 
 namespace rl {
 namespace {
@@ -31,60 +30,7 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kLatest = "latest_checkpointed_iteration.txt";
 constexpr const char* kBestFile = "best_checkpointed_iteration.txt";
 constexpr const char* kFolderPrefix = "global_step_";
-constexpr std::size_t kReadBytes = 4 << 20;
 constexpr std::uintmax_t kJsonBytesMax = 64 << 20;
-
-struct FileDigest {
-  std::uint64_t bytes = 0;
-  std::string hash;  // 32 hex digits
-};
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-enum class Digesting {
-  kWritten,  // forces what some process wrote to the disk, and reads it past the page cache: nobody
-             // reads it again soon
-  kToBeLoaded  // by way of the cache, where loading finds it
-};
-
-Result<FileDigest> digest(const fs::path& path, Digesting how) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) return runtime::errno_status(errno, "reading " + path.string());
-  if (how == Digesting::kWritten) {
-    if (::fsync(fd.get()) != 0) return runtime::errno_status(errno, "syncing " + path.string());
-    set_past_cache(fd.get(), true);
-  }
-  runtime::Xxh3Hash hash;
-  const DirectBlock buffer = allocate_direct_block(kReadBytes);
-  if (!buffer)
-    return runtime::resource_exhausted("reading " + path.string() + ": no memory for a block");
-  FileDigest result;
-  for (;;) {
-    const ssize_t count = ::read(fd.get(), buffer.get(), kReadBytes);
-    if (count < 0) {
-      const int error = errno;
-      if (error == EINTR) continue;
-      if (error == EINVAL && is_past_cache(fd.get()) && set_past_cache(fd.get(), false)) continue;
-      return runtime::errno_status(error, "reading " + path.string());
-    }
-    if (count == 0) break;
-    hash.add(buffer.get(), static_cast<std::size_t>(count));
-    result.bytes += static_cast<std::uint64_t>(count);
-  }
-  result.hash = hash.hex();
-  return result;
-}
 
 // Several processes write weights: one that was cut when its writers were through is found before
 // the manifest says that it is as it has to be.
@@ -97,9 +43,11 @@ Status sync_folder(const fs::path& path) {
   return error ? runtime::errno_status(error.value(), "syncing " + path.string()) : Status();
 }
 
-// Regular files below `folder`, relative and sorted; and all folders, deepest first, `folder` last.
+// Regular files below `folder`, relative and sorted; the notes among them, with their folder; and
+// all folders, deepest first, `folder` last.
 struct Tree {
   std::vector<fs::path> files;
+  std::vector<fs::path> notes;
   std::vector<fs::path> folders;
 };
 
@@ -109,12 +57,33 @@ Result<Tree> walk(const fs::path& folder) {
   for (auto entry = fs::recursive_directory_iterator(folder, error);
        !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     if (entry->is_directory()) tree.folders.insert(tree.folders.begin(), entry->path());
-    if (entry->is_regular_file()) tree.files.push_back(fs::relative(entry->path(), folder));
+    if (!entry->is_regular_file()) continue;
+    if (is_hash_note(entry->path()))
+      tree.notes.push_back(entry->path());
+    else
+      tree.files.push_back(entry->path().lexically_relative(folder));
   }
   if (error) return runtime::errno_status(error.value(), "reading " + folder.string());
   tree.folders.push_back(folder);
   std::sort(tree.files.begin(), tree.files.end());
   return tree;
+}
+
+// By the notes of those that wrote them; what no note speaks of is read again.
+Result<std::vector<HashedFile>> hash_files(const fs::path& folder,
+                                           const std::vector<fs::path>& paths,
+                                           const std::vector<fs::path>& notes) {
+  const HashNotes written = HashNotes::take(notes);
+  std::vector<HashedFile> files;
+  for (const fs::path& path : paths) {
+    const fs::path file = folder / path;
+    if (const Status whole = check_written(file); !whole.ok()) return whole;
+    const Result<std::uint64_t> bytes = regular_file_bytes(file);
+    if (!bytes.ok()) return bytes.status();
+    files.push_back({path, *bytes, written.ranges_of(file, *bytes)});
+  }
+  if (const Status hashed = complete_hashes(folder, files); !hashed.ok()) return hashed;
+  return files;
 }
 
 // `from` becomes `to`; when `to` exists the two change places in one move, so that there is never
@@ -190,15 +159,9 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
         " did not arrive in " + root_.string() +
         "; is trainer.default_local_dir on a file system that all nodes share?");
   }
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const fs::path& path : tree->files) {
-    if (const Status whole = check_written(folder() / path); !whole.ok()) return whole;
-    const Result<FileDigest> file = digest(folder() / path, Digesting::kWritten);
-    if (!file.ok()) return file.status();
-    files.push_back({{"path", path.string()}, {"bytes", file->bytes}, {"xxh3_128", file->hash}});
-  }
-  Status status =
-      write_json(kManifest, {{"format", 1}, {"step", step_}, {"files", std::move(files)}});
+  Result<std::vector<HashedFile>> files = hash_files(folder(), tree->files, tree->notes);
+  if (!files.ok()) return files.status();
+  Status status = write_json(kManifest, Manifest{step_, *std::move(files)}.to_json());
   for (const fs::path& folder : tree->folders) {
     if (status.ok()) status = sync_folder(folder);
   }
@@ -213,40 +176,17 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
 }
 
 Status verify_checkpoint(const fs::path& folder) {
-  const Result<nlohmann::ordered_json> manifest = read_checkpoint_json(folder, kManifest);
-  if (!manifest.ok()) return manifest.status();
-  const auto files = manifest->find("files");
-  if (files == manifest->end() || !files->is_array() || files->empty())
-    return runtime::invalid_argument(folder.string() + ": manifest.json lists no files");
-  const auto step = manifest->find("step");
+  const Result<nlohmann::ordered_json> json = read_checkpoint_json(folder, kManifest);
+  if (!json.ok()) return json.status();
+  const Result<Manifest> manifest = Manifest::from_json(*json);
+  if (!manifest.ok())
+    return runtime::invalid_argument(folder.string() + ": " + manifest.status().message());
   const auto named = checkpoint_step(folder);
-  if (named && step != manifest->end() && *step != *named)
-    return runtime::invalid_argument(folder.string() + ": it is of step " + step->dump() +
+  if (named && manifest->step && *manifest->step != *named)
+    return runtime::invalid_argument(folder.string() + ": it is of step " +
+                                     std::to_string(*manifest->step) +
                                      ", as manifest.json says: give the folder its name back");
-  for (const auto& entry : *files) {
-    const bool complete = entry.is_object() && entry.contains("path") &&
-                          entry["path"].is_string() && entry.contains("bytes") &&
-                          entry["bytes"].is_number_unsigned() && entry.contains("xxh3_128") &&
-                          entry["xxh3_128"].is_string();
-    if (!complete) return runtime::invalid_argument(folder.string() + ": manifest.json is damaged");
-    const fs::path inside = entry["path"].get<std::string>();
-    if (inside.is_absolute() || std::find(inside.begin(), inside.end(), "..") != inside.end())
-      return runtime::invalid_argument(folder.string() +
-                                       ": manifest.json names a file outside of it");
-    const fs::path path = folder / inside;
-    struct stat there {};
-    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
-      return runtime::invalid_argument(path.string() + ": not a file");
-    const Result<FileDigest> file = digest(path, Digesting::kToBeLoaded);
-    if (!file.ok()) return runtime::invalid_argument(file.status().message());
-    if (file->bytes != entry["bytes"].get<std::uint64_t>()) {
-      return runtime::invalid_argument(path.string() + ": " + std::to_string(file->bytes) +
-                                       " bytes instead of " + entry["bytes"].dump());
-    }
-    if (file->hash != entry["xxh3_128"].get<std::string>())
-      return runtime::invalid_argument(path.string() + ": damaged, its checksum is wrong");
-  }
-  return {};
+  return verify_files(folder, manifest->files);
 }
 
 Result<nlohmann::ordered_json> read_checkpoint_json(const fs::path& folder,

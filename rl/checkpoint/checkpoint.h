@@ -2,7 +2,7 @@
 //
 // A run's folder holds `global_step_N/`, one per checkpoint, and
 // `latest_checkpointed_iteration.txt` with the newest N (verl's names). Inside global_step_N:
-//   manifest.json         size and xxHash3-128 of every other file
+//   manifest.json         size and xxHash3-128 of every other file, or of its ranges (manifest.h)
 //   trainer.json          step, data position, seed: what the controller needs
 //   actor/huggingface/    the model as a Hugging Face folder
 //   actor/optimizer.safetensors
@@ -44,7 +44,7 @@ class CheckpointWriter {
   /// one of the same step in one move) and points `latest` to it. kNotFound: a file of `expected`,
   /// relative to folder(), is missing (written on a machine that does not share this file system,
   /// say). A failure leaves the older checkpoints and the pointer as they were. Returns the
-  /// folder's final path. Cost: one read of all files.
+  /// folder's final path. Cost: what no writer has left a note of (hash_note.h) is read once more.
   runtime::Result<std::filesystem::path> commit(const std::vector<std::filesystem::path>& expected);
 
  private:

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string_view>
 
-#include "rl/weights/page_cache.h"
+#include "rl/checkpoint/range_hasher.h"
+#include "rl/weights/block_writer.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -15,10 +17,11 @@ namespace rl {
 /// One writer of such a file. Writers neither wait for each other nor begin in an order: whichever
 /// comes first makes the file. Their ranges must not overlap. Readers see it grow, so that it
 /// belongs into a folder that is hidden until all have finished (HiddenFolder). Ranges that follow
-/// on each other are written together; what fills pages of a large file goes past the page cache
-/// (see AtomicFile). Errors name the file: kResourceExhausted (disk full), kInvalidArgument (no
-/// permission, a file of another size), kNotFound (no such folder), kUnavailable (somebody cut the
-/// file meanwhile). A resource; one thread at a time.
+/// on each other are written together, a large file's as BlockWriter does, and hashed on the way:
+/// each writer leaves a note of the hashes next to the file (hash_note.h), for whoever makes the
+/// checkpoint's manifest. Errors name the file: kResourceExhausted (disk full), kInvalidArgument
+/// (no permission, a file of another size), kNotFound (no such folder), kUnavailable (somebody cut
+/// the file meanwhile). A resource; one thread at a time.
 class SharedFile {
  public:
   /// `reserves`, of one of the writers: takes all of the space now, so that a full disk is an error
@@ -36,22 +39,19 @@ class SharedFile {
     return write(offset, std::as_bytes(std::span(text)));
   }
 
-  /// What this writer wrote is on the disk, in a file that still has its size. Call once, last.
+  /// What this writer wrote is on the disk, in a file that still has its size, and the note is
+  /// there. Call once, last.
   runtime::Status finish();
 
  private:
   SharedFile(std::filesystem::path path, std::uint64_t bytes, int fd);
-  runtime::Status flush_block();
-  runtime::Status write_out(int fd, std::uint64_t begin, std::uint64_t end);
 
   std::filesystem::path path_;
   std::uint64_t bytes_ = 0;
   int fd_ = -1;
   int direct_fd_ = -1;  // past the page cache; -1: the file system has no such thing
-  // The part [from_, to_) of the file, in the block of the file that it is in.
-  DirectBlock block_;
-  std::uint64_t from_ = 0;
-  std::uint64_t to_ = 0;
+  std::unique_ptr<RangeHasher> hasher_;
+  std::unique_ptr<BlockWriter> writer_;  // to the two above, for the one above
 };
 
 }  // namespace rl

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "rl/model/save.h"
+#include "rl/model/tensor_span.h"
 #include "rl/weights/atomic_file.h"
-#include "rl/weights/safetensors.h"
 
 namespace rl {
 namespace {
@@ -34,25 +34,24 @@ Parameters copy_of_model(const LearnerState& state) {
 
 Result<std::vector<std::filesystem::path>> write_learner(const LearnerState& state,
                                                          const std::filesystem::path& folder) {
-  const char* const weights = state.adapter != nullptr ? kAdapterFolder : kModelFolder;
-  Status status = state.adapter != nullptr
-                      ? state.adapter->save(folder / weights)
-                      : save_model_folder(state.config, model_of(state), folder / weights);
-  if (!status.ok()) return status;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return runtime::errno_status(error.value(), "making " + folder.string());
   const Parameters& trained = state.adapter != nullptr ? state.adapter->parameters() : state.model;
-  std::vector<TensorView> tensors;
-  for (const ParameterSpec& spec : trained.specs()) {
-    for (const OptimizerState& part : state.optimizer) {
-      tensors.push_back({part.name + "." + spec.name, spec.shape,
-                         part.values.subspan(static_cast<std::size_t>(spec.offset),
-                                             static_cast<std::size_t>(spec.count))});
-    }
-  }
-  status = write_safetensors(folder / kMomentsFile, tensors, {});
-  if (!status.ok()) return status;
-  status = write_optimizer_file(state.optimizer_name, state.optimizer_steps, folder);
-  if (!status.ok()) return status;
-  return learner_files(trained.specs(), state.adapter != nullptr);
+  const PackedRanges all({{0, trained.arena_size()}});
+  const at::Tensor weights = state.adapter != nullptr ? at::Tensor() : weights_of(state).cpu();
+  LearnerPart part{.rank = 0,
+                   .config = state.config,
+                   .trained = trained.specs(),
+                   .adapter = state.adapter,
+                   .home = all,
+                   .kept = all,
+                   .weights = {},
+                   .optimizer = state.optimizer,
+                   .optimizer_name = state.optimizer_name,
+                   .optimizer_steps = state.optimizer_steps};
+  if (weights.defined()) part.weights = elements_of(weights);
+  return write_part(part, folder);
 }
 
 std::vector<std::filesystem::path> learner_files(std::span<const ParameterSpec> trained,

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <functional>
 
+#include "rl/checkpoint/shared_file.h"
 #include "rl/weights/atomic_file.h"
 #include "tests/support/file_size_limit.h"
 
@@ -252,6 +253,34 @@ TEST_F(Checkpoint, AManifestNamesFilesOfItsFolder) {
   std::ofstream(root_ / "global_step_3" / "manifest.json")
       << R"({"step": 3, "files": [{"path": "zero", "bytes": 1, "xxh3_128": "x"}]})";
   EXPECT_NE(verify_checkpoint(root_ / "global_step_3").message().find("not a file"),
+            std::string::npos);
+}
+
+// Of several writers, whose notes go with the manifest; each byte is one of a range.
+TEST_F(Checkpoint, HashesAreThoseOfTheBytesAsTheyWereWritten) {
+  const std::string bytes(5'000'000, 'x');
+  auto writer = CheckpointWriter::begin(root_, 1);
+  ASSERT_TRUE(writer.ok());
+  const fs::path file = writer->folder() / "moments";
+  for (const bool is_first : {true, false}) {
+    auto part = SharedFile::open(file, bytes.size(), is_first);
+    ASSERT_TRUE(part.ok()) << part.status().message();
+    const std::size_t begin = is_first ? 0 : 2'000'000, end = is_first ? 2'000'000 : bytes.size();
+    ASSERT_TRUE(part->write(begin, std::string_view(bytes).substr(begin, end - begin)).ok());
+    ASSERT_TRUE(part->finish().ok());
+  }
+  // On its way to the disk: hashes that were made of the file would not know.
+  std::fstream(file, std::ios::in | std::ios::out).seekp(3'000'000).put('y');
+  const auto committed = writer->commit({"moments"});
+  ASSERT_TRUE(committed.ok()) << committed.status().message();
+  const auto manifest = *read_checkpoint_json(*committed, "manifest.json");
+  EXPECT_EQ(manifest["files"][0]["ranges"].size(), 2u);
+  EXPECT_NE(verify_checkpoint(*committed).message().find("moments: damaged"), std::string::npos);
+  std::fstream(*committed / "moments", std::ios::in | std::ios::out).seekp(3'000'000).put('x');
+  EXPECT_TRUE(verify_checkpoint(*committed).ok());
+  EXPECT_EQ(std::distance(fs::directory_iterator(*committed), {}), 2) << "notes are gone";
+  fs::resize_file(*committed / "moments", 4'999'999);
+  EXPECT_NE(verify_checkpoint(*committed).message().find("4999999 bytes instead of 5000000"),
             std::string::npos);
 }
 
