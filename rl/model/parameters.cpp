@@ -19,6 +19,7 @@
 #include "rl/model/read_parameter.h"
 #include "rl/weights/weight_source.h"
 #include "runtime/core/check.h"
+#include "runtime/core/thread.h"
 
 namespace rl {
 namespace {
@@ -199,7 +200,9 @@ Parameters::Parameters(std::vector<ParameterSpec> specs, at::Tensor arena)
 
 Result<Parameters> Parameters::load(const ModelConfig& config, const std::filesystem::path& model,
                                     const LoadOptions& options) {
-  auto source = open_weights(model);
+  // Of a part: one that no other process of this machine reads.
+  auto source = open_weights(
+      model, options.only ? WeightReading::kPastPageCache : WeightReading::kThroughPageCache);
   if (!source.ok()) return source.status();
   Result<Parameters> parameters = load(config, **source, model.extension() == ".gguf", options);
   if (!parameters.ok()) return parameters.status().with_context(model.string());
@@ -225,8 +228,7 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   Status first_error;
-  const int threads = at::get_num_threads();
-  at::parallel_for(0, threads, 1, [&](std::int64_t, std::int64_t) {
+  const auto read_pieces = [&] {
     for (std::size_t i = next++; i < pieces.size(); i = next++) {
       const Piece& piece = pieces[i];
       const FamilyParameter& parameter = wanted[piece.parameter];
@@ -240,7 +242,14 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
       std::lock_guard lock(mutex);
       if (first_error.ok() && !status.ok()) first_error = std::move(status);
     }
-  });
+  };
+  {
+    // Not at::parallel_for, which is a loop where OpenMP is not compiled in. One more than there is
+    // work for, since they wait for the disk.
+    const auto helpers = static_cast<std::size_t>(at::get_num_threads());
+    const runtime::HelperThreads reading(std::min(helpers, pieces.size()), read_pieces);
+    read_pieces();
+  }
   if (!first_error.ok()) return first_error;
   Parameters parameters(std::move(specs), std::move(*arena));
   if (Status status = check_tied(config, source, parameters, options.only); !status.ok())

@@ -341,11 +341,11 @@ class MappedGguf final : public GgufFile {
   const std::vector<TensorInfo>& tensors() const override { return table_.tensors(); }
   const TensorInfo* find(std::string_view name) const override { return table_.find(name); }
   Status read_f32(std::string_view name, std::span<float> out) const override {
-    return table_.read_f32(name_, name, out);
+    return table_.read_f32(name_, name, out, {&file_, 1});
   }
   Status read_f32_range(std::string_view name, std::int64_t first,
                         std::span<float> out) const override {
-    return table_.read_f32_range(name_, name, first, out);
+    return table_.read_f32_range(name_, name, first, out, {&file_, 1});
   }
   const std::vector<GgufEntry>& entries() const override { return entries_; }
   const GgufValue* metadata(std::string_view key) const override {

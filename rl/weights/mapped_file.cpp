@@ -3,14 +3,22 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <functional>
 #include <utility>
+
+#include "rl/weights/page_cache.h"
+#include "runtime/core/check.h"
 
 namespace rl {
 
 using runtime::Result;
+using runtime::Status;
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   // O_NONBLOCK: opening a pipe by mistake must be an error, not a wait.
@@ -32,22 +40,95 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     return MappedFile();
   }
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  int error = errno;
-  ::close(fd);
-  if (address == MAP_FAILED)
+  if (address == MAP_FAILED) {
+    int error = errno;
+    ::close(fd);
     return runtime::errno_status(error, path.string() + ": cannot be mapped");
-  return MappedFile({static_cast<const std::byte*>(address), size});
+  }
+  return MappedFile({static_cast<const std::byte*>(address), size}, fd);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})),
+      fd_(std::exchange(other.fd_, -1)),
+      direct_fd_(std::exchange(other.direct_fd_, -1)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
+  std::swap(fd_, other.fd_);
+  std::swap(direct_fd_, other.direct_fd_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (fd_ >= 0) ::close(fd_);
+  if (direct_fd_ >= 0) ::close(direct_fd_);
+}
+
+bool MappedFile::contains(std::span<const std::byte> view) const {
+  const std::less_equal<> before;
+  return before(bytes_.data(), view.data()) &&
+         before(view.data() + view.size(), bytes_.data() + bytes_.size());
+}
+
+void MappedFile::read_past_cache(const std::filesystem::path& path) {
+  if (fd_ < 0 || direct_fd_ >= 0) return;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  struct stat mapped {
+  }, opened{};
+  const bool is_same = fd >= 0 && ::fstat(fd_, &mapped) == 0 && ::fstat(fd, &opened) == 0 &&
+                       mapped.st_dev == opened.st_dev && mapped.st_ino == opened.st_ino;
+  if (is_same)
+    direct_fd_ = fd;
+  else if (fd >= 0)
+    ::close(fd);
+}
+
+Status MappedFile::read(std::span<const std::byte> view, std::span<std::byte> into) const {
+  CHECK(contains(view));
+  CHECK(view.size() == into.size());
+  const auto offset = static_cast<off_t>(view.data() - bytes_.data());
+  if (direct_fd_ < 0) return read_cached(offset, into);
+  const iovec there{into.data(), into.size()};
+  const ssize_t cached = ::preadv2(fd_, &there, 1, offset, RWF_NOWAIT);
+  const auto done = static_cast<std::size_t>(std::max<ssize_t>(cached, 0));
+  return read_directly(offset + static_cast<off_t>(done), into.subspan(done));
+}
+
+// By way of a block, since neither place nor memory begins with a page.
+Status MappedFile::read_directly(off_t offset, std::span<std::byte> into) const {
+  constexpr std::size_t kBlockBytes = 2 << 20;
+  constexpr off_t kPageBytes = 4096;
+  thread_local const DirectBlock block = allocate_direct_block(kBlockBytes);  // in warm memory
+  while (block && !into.empty()) {
+    const off_t page = offset / kPageBytes * kPageBytes;
+    const auto before = static_cast<std::size_t>(offset - page);
+    const std::size_t pages = (before + into.size() + kPageBytes - 1) / kPageBytes * kPageBytes;
+    const ssize_t count = ::pread(direct_fd_, block.get(), std::min(pages, kBlockBytes), page);
+    // What the file system refuses, and how a file ends, is the other way's to tell.
+    if (count <= static_cast<ssize_t>(before)) break;
+    const std::size_t taken = std::min(static_cast<std::size_t>(count) - before, into.size());
+    std::memcpy(into.data(), block.get() + before, taken);
+    into = into.subspan(taken);
+    offset += static_cast<off_t>(taken);
+  }
+  return read_cached(offset, into);
+}
+
+Status MappedFile::read_cached(off_t offset, std::span<std::byte> into) const {
+  while (!into.empty()) {
+    const ssize_t count = ::pread(fd_, into.data(), into.size(), offset);
+    if (count > 0) {
+      into = into.subspan(static_cast<std::size_t>(count));
+      offset += count;
+    } else if (count == 0) {
+      return runtime::unavailable("the file was cut while it was read");
+    } else if (const int error = errno; error != EINTR) {
+      return runtime::errno_status(error, "reading the file");
+    }
+  }
+  return {};
 }
 
 }  // namespace rl

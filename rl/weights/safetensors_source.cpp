@@ -26,7 +26,8 @@ Result<FileTensors> read_tensors(std::span<const std::byte> file, const std::str
 
 }  // namespace
 
-Result<std::unique_ptr<WeightSource>> open_safetensors(const fs::path& folder_or_file) {
+Result<std::unique_ptr<WeightSource>> open_safetensors(const fs::path& folder_or_file,
+                                                       WeightReading reading) {
   fs::path file = folder_or_file;
   std::error_code ignored;
   if (fs::is_directory(file, ignored)) {
@@ -43,8 +44,8 @@ Result<std::unique_ptr<WeightSource>> open_safetensors(const fs::path& folder_or
                                 "Hugging Face layout, or a .safetensors, .bin or .gguf file");
     }
   }
-  return file.string().ends_with(".index.json") ? open_sharded(file, read_tensors)
-                                                : open_single(file, read_tensors);
+  return file.string().ends_with(".index.json") ? open_sharded(file, read_tensors, reading)
+                                                : open_single(file, read_tensors, reading);
 }
 
 }  // namespace rl

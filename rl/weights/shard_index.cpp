@@ -22,11 +22,11 @@ class MappedSource final : public WeightSource {
   const std::vector<TensorInfo>& tensors() const override { return table_.tensors(); }
   const TensorInfo* find(std::string_view name) const override { return table_.find(name); }
   Status read_f32(std::string_view name, std::span<float> out) const override {
-    return table_.read_f32(name_, name, out);
+    return table_.read_f32(name_, name, out, files_);
   }
   Status read_f32_range(std::string_view name, std::int64_t first,
                         std::span<float> out) const override {
-    return table_.read_f32_range(name_, name, first, out);
+    return table_.read_f32_range(name_, name, first, out, files_);
   }
 
  private:
@@ -37,15 +37,17 @@ class MappedSource final : public WeightSource {
 
 // Collects the tensors of one or several files on the way to a source.
 struct Collector {
-  std::vector<MappedFile> files;
-  std::vector<TensorInfo> tensors;
-  std::vector<TensorBytes> data;
+  WeightReading reading;
+  std::vector<MappedFile> files = {};
+  std::vector<TensorInfo> tensors = {};
+  std::vector<TensorBytes> data = {};
 
   // Adds the tensors of `file` that `wanted` names (all when null). Errors list what the file
   // lacks.
   Status add(const fs::path& file, const std::set<std::string>* wanted, ReadTensors read) {
     auto mapped = MappedFile::open(file);
     if (!mapped.ok()) return mapped.status();
+    if (reading == WeightReading::kPastPageCache) mapped->read_past_cache(file);
     auto found = read(mapped->bytes(), file.string());
     if (!found.ok()) return found.status();
     std::set<std::string> missing;
@@ -103,26 +105,28 @@ Result<ShardMap> parse_index(std::span<const std::byte> bytes, const std::string
 
 }  // namespace
 
-Result<std::unique_ptr<WeightSource>> open_single(const fs::path& file, ReadTensors read) {
-  Collector collector;
+Result<std::unique_ptr<WeightSource>> open_single(const fs::path& file, ReadTensors read,
+                                                  WeightReading reading) {
+  Collector collector{.reading = reading};
   Status status = collector.add(file, nullptr, read);
   if (!status.ok()) return status;
   return std::move(collector).finish(file);
 }
 
-Result<std::unique_ptr<WeightSource>> open_sharded(const fs::path& index_path, ReadTensors read) {
+Result<std::unique_ptr<WeightSource>> open_sharded(const fs::path& index_path, ReadTensors read,
+                                                   WeightReading reading) {
   auto mapped = MappedFile::open(index_path);
   if (!mapped.ok()) return mapped.status();
   auto shards = parse_index(mapped->bytes(), index_path.string());
   if (!shards.ok()) return shards.status();
-  Collector collector;
+  Collector collector{.reading = reading};
   for (const auto& [file, tensors] : *shards) {
     const fs::path shard = index_path.parent_path() / file;
     Status status = collector.add(shard, &tensors, read);
     if (status.code() == runtime::ErrorCode::kNotFound) {
       return runtime::not_found(shard.string() + ": missing, though " +
                                 index_path.filename().string() + " names it for tensor " +
-                                *tensors.begin() + "; fetch it beside the index");
+                                *tensors.begin() + "; fetch it into the folder of the index");
     }
     if (!status.ok()) return status;
   }

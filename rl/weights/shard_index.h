@@ -29,12 +29,14 @@ using ReadTensors = runtime::Result<FileTensors> (*)(std::span<const std::byte> 
                                                      const std::string& name);
 
 /// One file as a source.
-runtime::Result<std::unique_ptr<WeightSource>> open_single(const std::filesystem::path& file,
-                                                           ReadTensors read);
+runtime::Result<std::unique_ptr<WeightSource>> open_single(
+    const std::filesystem::path& file, ReadTensors read,
+    WeightReading reading = WeightReading::kThroughPageCache);
 
 /// The files that a `*.index.json` names, which lie next to it, as one source. Errors name the file
 /// that is missing, or a tensor that the index puts into a file that has none of that name.
-runtime::Result<std::unique_ptr<WeightSource>> open_sharded(const std::filesystem::path& index,
-                                                            ReadTensors read);
+runtime::Result<std::unique_ptr<WeightSource>> open_sharded(
+    const std::filesystem::path& index, ReadTensors read,
+    WeightReading reading = WeightReading::kThroughPageCache);
 
 }  // namespace rl

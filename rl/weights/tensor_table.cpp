@@ -68,6 +68,28 @@ void gather_to_f32(const TensorInfo& tensor, const TensorBytes& stored, std::int
   }
 }
 
+// Of what is smaller a page fault or two costs less than a call.
+constexpr std::size_t kReadFrom = 64 << 10;
+
+// What is converted goes by way of a block that stays in the processor's cache.
+Status read_from(const MappedFile& file, DType dtype, std::span<const std::byte> part,
+                 std::span<float> out) {
+  if (dtype == DType::kF32) return file.read(part, std::as_writable_bytes(out));
+  constexpr std::size_t kBlockElements = 1 << 16;  // whole blocks of every dtype
+  const DTypeBlock unit = dtype_block(dtype);
+  std::vector<std::byte> block;
+  while (!out.empty()) {
+    const std::size_t elements = std::min(kBlockElements, out.size());
+    block.resize(elements / static_cast<std::size_t>(unit.elements) *
+                 static_cast<std::size_t>(unit.bytes));
+    if (const Status read = file.read(part.first(block.size()), block); !read.ok()) return read;
+    convert_to_f32(dtype, block.data(), out.first(elements));
+    part = part.subspan(block.size());
+    out = out.subspan(elements);
+  }
+  return {};
+}
+
 }  // namespace
 
 TensorTable::TensorTable(std::vector<TensorInfo> tensors, std::vector<TensorBytes> bytes)
@@ -92,19 +114,20 @@ const TensorInfo* TensorTable::find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
-Status TensorTable::read_f32(std::string_view source, std::string_view name,
-                             std::span<float> out) const {
+Status TensorTable::read_f32(std::string_view source, std::string_view name, std::span<float> out,
+                             std::span<const MappedFile> files) const {
   const TensorInfo* tensor = find(name);
   if (tensor != nullptr && out.size() != static_cast<std::size_t>(tensor->element_count())) {
     return runtime::invalid_argument(std::string(source) + ": tensor " + tensor->name + " has " +
                                      std::to_string(tensor->element_count()) + " elements, not " +
                                      std::to_string(out.size()));
   }
-  return read_f32_range(source, name, 0, out);
+  return read_f32_range(source, name, 0, out, files);
 }
 
 Status TensorTable::read_f32_range(std::string_view source, std::string_view name,
-                                   std::int64_t first, std::span<float> out) const {
+                                   std::int64_t first, std::span<float> out,
+                                   std::span<const MappedFile> files) const {
   const TensorInfo* tensor = find(name);
   if (tensor == nullptr)
     return runtime::not_found(std::string(source) + ": no tensor " + std::string(name));
@@ -120,11 +143,18 @@ Status TensorTable::read_f32_range(std::string_view source, std::string_view nam
                                      ") cannot be read alone");
   }
   const TensorBytes& stored = bytes_[static_cast<std::size_t>(tensor - tensors_.data())];
-  if (stored.strides.empty()) {
-    convert_to_f32(tensor->dtype, stored.data.data() + first / block.elements * block.bytes, out);
-  } else {
+  if (!stored.strides.empty()) {
     gather_to_f32(*tensor, stored, first, out);
+    return {};
   }
+  const auto bytes_of = [&](std::int64_t elements) {
+    return static_cast<std::size_t>(elements / block.elements * block.bytes);
+  };
+  const auto part = stored.data.subspan(bytes_of(first), bytes_of(wanted));
+  const auto file = std::ranges::find_if(files, [&](const auto& f) { return f.contains(part); });
+  if (file != files.end() && part.size() >= kReadFrom)
+    return read_from(*file, tensor->dtype, part, out).with_context(source);
+  convert_to_f32(tensor->dtype, part.data(), out);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rl/weights/mapped_file.h"
 #include "rl/weights/weight_source.h"
 
 namespace rl {
@@ -42,11 +43,13 @@ class TensorTable {
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const TensorInfo* find(std::string_view name) const;
 
-  /// See WeightSource. `source` names the file for error messages.
-  runtime::Status read_f32(std::string_view source, std::string_view name,
-                           std::span<float> out) const;
+  /// See WeightSource. `source` names the file for error messages; large parts are read from the
+  /// one of `files` that they are in, if they are in one.
+  runtime::Status read_f32(std::string_view source, std::string_view name, std::span<float> out,
+                           std::span<const MappedFile> files = {}) const;
   runtime::Status read_f32_range(std::string_view source, std::string_view name, std::int64_t first,
-                                 std::span<float> out) const;
+                                 std::span<float> out,
+                                 std::span<const MappedFile> files = {}) const;
 
  private:
   std::vector<TensorInfo> tensors_;

@@ -73,9 +73,10 @@ bool is_pytorch(const std::filesystem::path& model) {
 
 }  // namespace
 
-Result<std::unique_ptr<WeightSource>> open_weights(const std::filesystem::path& model) {
+Result<std::unique_ptr<WeightSource>> open_weights(const std::filesystem::path& model,
+                                                   WeightReading reading) {
   if (is_pytorch(model)) return open_pytorch(model);
-  if (model.extension() != ".gguf") return open_safetensors(model);
+  if (model.extension() != ".gguf") return open_safetensors(model, reading);
   auto file = GgufFile::open(model);
   if (!file.ok()) return file.status();
   return std::unique_ptr<WeightSource>(std::move(*file));

@@ -1,6 +1,6 @@
 // WeightSource: named tensors in files, read as fp32. Invariant: every tensor listed lies wholly
-// inside its file, so a read after a successful open can fail only on a wrong name or a wrong
-// output size.
+// inside its file, so a read after a successful open can fail only on a wrong name, a wrong output
+// size, or a disk that cannot read the file.
 #pragma once
 
 #include <cstddef>
@@ -96,14 +96,24 @@ class WeightSource {
                                          std::span<float> out) const;
 };
 
+/// How large parts of a file are read. Memory that the page cache takes costs more than a fast
+/// disk; but what several processes of a machine read is read once, and again without the disk.
+enum class WeightReading {
+  kThroughPageCache,
+  kPastPageCache  // what the cache has comes from it
+};
+
 /// Opens a .safetensors file, a `*.safetensors.index.json`, or a model folder that holds
 /// `model.safetensors` or an index with its shards. Errors name the file, the tensor and what to
 /// do.
 runtime::Result<std::unique_ptr<WeightSource>> open_safetensors(
-    const std::filesystem::path& folder_or_file);
+    const std::filesystem::path& folder_or_file,
+    WeightReading reading = WeightReading::kThroughPageCache);
 
 /// Opens whatever `model` is: a .gguf file, what open_safetensors takes, or, where there is no
 /// safetensors, what open_pytorch takes (pytorch.h).
-runtime::Result<std::unique_ptr<WeightSource>> open_weights(const std::filesystem::path& model);
+/// `reading` is for safetensors.
+runtime::Result<std::unique_ptr<WeightSource>> open_weights(
+    const std::filesystem::path& model, WeightReading reading = WeightReading::kThroughPageCache);
 
 }  // namespace rl
