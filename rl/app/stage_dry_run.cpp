@@ -8,6 +8,7 @@
 #include "rl/config/key_path.h"
 #include "rl/run/profile_options.h"
 #include "rl/run/stage_memory.h"
+#include "rl/worker/compression_keys.h"
 #include "rl/worker/frozen_sharding.h"
 #include "rl/worker/fsdp_size.h"
 #include "rl/worker/preference_objective.h"
@@ -69,6 +70,9 @@ Status judge_stage_memory(StageSetup setup, const DataStage& stage, const SlotOp
   if (const std::string groups = fsdp_size_text(setup.config, kStageRole, setup.workers);
       !groups.empty())
     out << "  " << groups << "\n";
+  if (const std::string compression = compression_text(setup.config, setup.workers);
+      !compression.empty())
+    out << "  " << compression << "\n";
   if (const std::string frozen =
           frozen_sharding_text(setup.config, kStageReferenceRole, setup.workers);
       !frozen.empty() && !stage.frozen_models().empty())

@@ -30,6 +30,7 @@ constexpr std::array kParts{
     Part{"reward.sandbox_fusion.", "reward.sandbox_fusion.url", ""},
     Part{"sample_store.", "sample_store.enable", "true"},
     Part{"trainer.early_stop.", "trainer.early_stop.metric", ""},
+    Part{"trainer.gradient_topk_ratio", "trainer.gradient_compression", "topk"},
     Part{"trainer.resume_from_path", "trainer.resume_mode", "resume_path"},
 };
 

@@ -24,6 +24,7 @@ constexpr const char* kScores = "attention scores";
 constexpr const char* kGathered = "gathered keys and values";
 constexpr const char* kLeafGradients = "gradients of a leaf";
 constexpr const char* kSumBuckets = "buckets of sums";
+constexpr const char* kResidual = "residual of gradients";
 constexpr const char* kUnits = "gathered units";
 constexpr std::int64_t kBuckets = 4;  // see OrderedSum
 
@@ -257,6 +258,11 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   parts.push_back({"optimizer", sharded.moments ? share_of(2 * trained, options) : 2 * trained});
   if (!sharded.gradients && options.gradient_leaves > options.workers)
     parts.push_back({"sum of leaves", share_of(trained, options)});
+  if (options.compresses_gradients && options.workers > 1) {
+    const auto bucket = static_cast<std::int64_t>(Communicator::Options().bucket_bytes);
+    parts.push_back({kResidual, trained});
+    parts.push_back({kSumBuckets, std::min(kBuckets * bucket, trained)});
+  }
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
   std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
   std::int64_t layers = config.layers;  // that a worker has

@@ -46,6 +46,7 @@ struct MemoryOptions {
   PassSharing sharing = {};            // of the workers that share each pass
   bool reshard_after_forward = true;   // see UnitWeightsOptions
   std::int64_t gradient_leaves = 0;    // see GradientRound; 0: one a worker
+  bool compresses_gradients = false;   // see CompressedSum
   bool one_pass_leaves = false;        // a leaf is never more than one pass
   bool recompute_layers = false;       // in backward
   bool bf16 = false;                   // see PassOptions

@@ -12,6 +12,7 @@
 #include "rl/run/memory_fit.h"
 #include "rl/run/stage_memory.h"
 #include "rl/weights/atomic_file.h"
+#include "rl/worker/compression_keys.h"
 #include "rl/worker/frozen_sharding.h"
 #include "rl/worker/fsdp_size.h"
 #include "rl/worker/team_keys.h"
@@ -152,6 +153,9 @@ Status StageTrainer::start_workers(const SlotOptions& slot_options) {
   if (const std::string groups = fsdp_size_text(setup_.config, kStageRole, setup_.workers);
       !groups.empty())
     LOG(info, "{}", groups);
+  if (const std::string compression = compression_text(setup_.config, setup_.workers);
+      !compression.empty())
+    LOG(info, "{}", compression);
   if (const std::string frozen =
           frozen_sharding_text(setup_.config, kStageReferenceRole, setup_.workers);
       !frozen.empty() && !stage_->frozen_models().empty())

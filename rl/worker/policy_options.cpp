@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rl/data/prompt_builder.h"
+#include "rl/worker/compression_keys.h"
 #include "rl/worker/fsdp_size.h"
 #include "rl/worker/team_keys.h"
 #include "rl/worker/zero_level.h"
@@ -78,6 +79,9 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   const Result<PassSharing> sharing = pass_sharing_from_config(config, role);
   if (!sharing.ok()) return sharing.status();
   options.sharing = *sharing;
+  const Result<GradientCompressionOptions> compression = compression_from_config(config, role);
+  if (!compression.ok()) return compression.status();
+  options.compression = *compression;
   if (role != kStageRole) {  // stages have no such key
     options.reshard_after_forward =
         read.find_bool(sharding_section(role) + ".reshard_after_forward").value_or(true);

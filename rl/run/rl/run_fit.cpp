@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rl/run/reward_model_path.h"
+#include "rl/worker/compression_keys.h"
 #include "rl/worker/frozen_sharding.h"
 #include "rl/worker/fsdp_size.h"
 #include "rl/worker/team_keys.h"
@@ -56,6 +57,8 @@ std::vector<std::string> mesh_lines(const Config& config, const TrainerOptions& 
     for (std::string& key : unused_strategy_keys(config, role.role))
       lines.push_back(std::move(key));
   }
+  std::string compression = compression_text(config, workers);
+  if (!compression.empty()) lines.push_back(std::move(compression));
   return lines;
 }
 

@@ -195,6 +195,7 @@ class RoleCounter {
                            .sharing = policy_.learner.sharing,
                            .reshard_after_forward = policy_.learner.reshard_after_forward,
                            .gradient_leaves = trainer_.gradient_leaves,
+                           .compresses_gradients = policy_.learner.compression.is_on(),
                            .one_pass_leaves = one_pass_leaves(policy_.micro_batch),
                            .recompute_layers = policy_.recompute_layers,
                            .bf16 = policy_.bf16,
@@ -261,6 +262,7 @@ class RoleCounter {
     learning.one_pass_leaves = one_pass_leaves(critic->micro_batch);
     learning.recompute_layers = critic->recompute_layers;
     learning.bf16 = critic->bf16;
+    learning.compresses_gradients = critic->learner.compression.is_on();
     const OffloadOptions& offload = critic->learner.offload;
     const Result<ModelConfig> own =
         trainer_.critic_model.empty() || trainer_.critic_model == kToyModelName
@@ -302,6 +304,7 @@ class RoleCounter {
     if (!trainer_.rollout_workers) return {};
     MemoryOptions receiving = learning_;
     receiving.workers = trainer_.rollout_workers->size();
+    receiving.compresses_gradients = false;
     std::vector<MemoryPart> parts = training_memory(model_, receiving);
     std::erase_if(parts, [](const MemoryPart& part) {
       return part.name == "optimizer" || part.name == "activations";

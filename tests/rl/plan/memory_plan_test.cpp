@@ -48,6 +48,23 @@ TEST(MemoryPlan, MomentsAndSumsOfLeavesAreSharedOutOverWorkers) {
   EXPECT_EQ(bytes_of(parts, "optimizer"), 2 * weights / 4);
 }
 
+TEST(MemoryPlan, CompressedGradientsLeaveAResidualOnEachOfSeveralWorkers) {
+  const std::int64_t weights = 4 * weight_elements(small_config());
+  for (const ZeroLevel zero : {ZeroLevel::kNone, ZeroLevel::kMoments}) {
+    const auto parts = training_memory(
+        small_config(),
+        {.forward_tokens = 10, .workers = 2, .zero = zero, .compresses_gradients = true});
+    EXPECT_EQ(bytes_of(parts, "residual of gradients"), weights);
+    EXPECT_EQ(bytes_of(parts, "buckets of sums"), weights) << "a small model is one bucket";
+  }
+  const auto alone =
+      training_memory(small_config(), {.forward_tokens = 10, .compresses_gradients = true});
+  EXPECT_EQ(bytes_of(alone, "residual of gradients"), -1) << "nothing is sent";
+  const auto adapter = training_memory(
+      small_config(), {.trained_elements = 100, .workers = 2, .compresses_gradients = true});
+  EXPECT_EQ(bytes_of(adapter, "residual of gradients"), 400);
+}
+
 // Elements of the model: embeddings 256, layers 2 x 608 (norms take 16 each), the last norm 16;
 // 1488 in all, 5952 bytes.
 TEST(MemoryPlan, GradientsThatAreKeptOnceAreThereByUnits) {
