@@ -2,6 +2,8 @@
 // and samples.
 //
 //   bench_mesh [--model MODEL] [--folder FOLDER] [--steps 4] [--rounds 2] [--json]
+//              [--suite grpo,toy] [--mesh one,two,...]   of the names below (default: all)
+//              [--keys KEY=VALUE,...]                    added to each run of grpo
 //
 //   grpo   MODEL (SmolLM2-135M): 4 prompts of 4 responses a step, as in bench_trainer
 //   toy    a model of 7 million parameters made on the spot: 16 prompts of 4 responses a step
@@ -16,6 +18,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -51,6 +54,9 @@ const std::vector<Mesh> kMeshes = {
     {"two_sequence2",
      {"trainer.n_gpus_per_node=2", "trainer.cpus_per_worker=1",
       "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"}},
+    {"two_pipeline2",
+     {"trainer.n_gpus_per_node=2", "trainer.cpus_per_worker=1",
+      "parallel_config.pipeline_parallel_size=2"}},
     {"one_four_leaves",
      {"trainer.n_gpus_per_node=1", "trainer.cpus_per_worker=2", "trainer.gradient_leaves=4"}},
     {"two_four_leaves",
@@ -71,18 +77,49 @@ void take(Seconds& seconds, const Run& of) {
   }
 }
 
-void measure(const std::string& suite, const std::string& model, const fs::path& folder,
-             std::size_t steps, std::size_t rounds, ordered_json& figures) {
+struct Options {
+  std::string model, suites = "grpo,toy", meshes, keys;
+  std::string folder = (fs::temp_directory_path() / "bench_mesh").string();
+  std::size_t steps = 4, rounds = 2;
+  bool json = false;
+};
+
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  std::istringstream in(list);
+  for (std::string word; std::getline(in, word, ',');) words.push_back(word);
+  return words;
+}
+
+// Those that were asked for, one worker first.
+std::vector<Mesh> meshes_of(const Options& options) {
+  if (options.meshes.empty()) return kMeshes;
+  std::vector<Mesh> chosen = {kMeshes.front()};
+  for (const std::string& name : words_of(options.meshes)) {
+    const auto found =
+        std::ranges::find_if(kMeshes, [&](const Mesh& mesh) { return mesh.name == name; });
+    if (found == kMeshes.end()) fail("--mesh: there is no " + name);
+    if (found != kMeshes.begin()) chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+void measure(const std::string& suite, const Options& options, const fs::path& folder,
+             ordered_json& figures) {
+  const std::vector<Mesh> meshes = meshes_of(options);
   std::map<std::string, Seconds> seconds;
-  for (std::size_t round = 0; round < rounds; ++round) {
-    for (const Mesh& mesh : kMeshes) {
-      std::vector<std::string> arguments = arguments_of(suite, model, folder, steps);
+  for (std::size_t round = 0; round < options.rounds; ++round) {
+    for (const Mesh& mesh : meshes) {
+      std::vector<std::string> arguments =
+          arguments_of(suite, options.model, folder, options.steps);
       arguments.insert(arguments.end(), mesh.arguments.begin(), mesh.arguments.end());
+      const std::vector<std::string> keys = words_of(suite == "grpo" ? options.keys : "");
+      arguments.insert(arguments.end(), keys.begin(), keys.end());
       take(seconds[mesh.name], run(arguments, folder / suite));
     }
   }
   const double update = median(seconds["one"].update), step = median(seconds["one"].step);
-  for (const Mesh& mesh : kMeshes) {
+  for (const Mesh& mesh : meshes) {
     const std::string name = suite + "_" + mesh.name;
     figures[name + "_update_s"] = median(seconds[mesh.name].update);
     figures[name + "_step_s"] = median(seconds[mesh.name].step);
@@ -95,22 +132,25 @@ void measure(const std::string& suite, const std::string& model, const fs::path&
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string model, named = (fs::temp_directory_path() / "bench_mesh").string();
-  std::size_t steps = 4, rounds = 2;
-  bool json = false;
+  Options options;
   read_options(argc, argv,
-               {{"--model", &model},
-                {"--folder", &named},
-                {"--steps", &steps},
-                {"--rounds", &rounds},
-                {"--json", &json}});
-  const fs::path folder = fs::absolute(named);
+               {{"--model", &options.model},
+                {"--folder", &options.folder},
+                {"--steps", &options.steps},
+                {"--rounds", &options.rounds},
+                {"--suite", &options.suites},
+                {"--mesh", &options.meshes},
+                {"--keys", &options.keys},
+                {"--json", &options.json}});
+  const fs::path folder = fs::absolute(options.folder);
   fs::create_directories(folder);
   write_sums(folder / "sums.jsonl");
   write_toy(folder);
   ordered_json figures;
-  if (!model.empty()) measure("grpo", model, folder, steps, rounds, figures);
-  measure("toy", model, folder, steps, rounds, figures);
-  print_figures(figures, json);
+  for (const std::string& suite : words_of(options.suites)) {
+    if (suite != "grpo" && suite != "toy") fail("--suite: grpo and toy, not " + suite);
+    if (suite != "grpo" || !options.model.empty()) measure(suite, options, folder, figures);
+  }
+  print_figures(figures, options.json);
   return 0;
 }

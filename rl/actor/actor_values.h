@@ -15,12 +15,12 @@ namespace rl {
 
 /// What every member of a group is made from.
 struct WorkerSpec {
-  std::string config;  // Config::serialize()
-  std::string model;   // a folder or file that the worker's node sees
-  std::string
-      model_name;  // what adapters say that they were made for: the same, or its name on the hub
-  std::string adapter;  // a folder of an adapter on it, or empty
-  std::string group;    // unique to this group of this run
+  std::string config;      // Config::serialize()
+  std::string model = {};  // a folder or file that the worker's node sees
+  /// The model that adapters name as theirs: the same, or its name on the hub.
+  std::string model_name = {};
+  std::string adapter = {};  // a folder of an adapter on it, or empty
+  std::string group = {};    // unique to this group of this run
   std::int32_t rank = 0;
   std::int32_t size = 1;
   std::int32_t threads = 1;

@@ -29,8 +29,8 @@ runtime::Status watch_group(const GroupCall& call, std::chrono::milliseconds pat
     const std::optional<HeldUp> held = watch.judge(now);
     if (!held) continue;
     const std::string why = call.role + " rank " + std::to_string(held->rank) + " of " +
-                            std::to_string(call.ranks) + " holds the run up: it " + held->reason +
-                            ". Workers are given up after " + key + " seconds";
+                            std::to_string(call.ranks) + " blocks the run: it " + held->reason +
+                            ". The limit is " + key + " seconds";
     call.abort(why);
     return runtime::deadline_exceeded(why);
   }

@@ -140,7 +140,7 @@ Result<double> cpu_share(const SlotOptions& options, std::size_t nodes, double c
   if (share < kCpusMin)
     return runtime::invalid_argument(
         workers_key(options) + "=" + std::to_string(options.per_node) +
-        ": a node has too few CPUs for so many workers (at least a hundredth of one each)");
+        ": a node has too few CPUs for this number of workers (at least a hundredth of one each)");
   return share >= 1.0 ? std::floor(share) : std::floor(share * 100.0) / 100.0;
 }
 

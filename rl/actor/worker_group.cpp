@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "rl/actor/slot_plan.h"
+#include "rl/worker/team_keys.h"
 
 namespace rl {
 namespace {
@@ -18,6 +19,16 @@ double WorkerSlots::gpu_share() const {
   constexpr double kParts = 10'000;  // rounded down: all shares together are at most a whole
   if (!has_gpus() || models < 1) return 0.0;
   return std::floor(kParts / static_cast<double>(models)) / kParts;
+}
+
+Result<WorkerSlots> WorkerSlots::in_teams_of(const Config& config, const std::string& role) const {
+  const runtime::Status divides = check_teams(config, role, size());
+  if (!divides.ok()) return divides;
+  const Result<PassSharing> sharing = pass_sharing_from_config(config, role);
+  if (!sharing.ok()) return sharing.status();
+  WorkerSlots slots = *this;
+  slots.team = sharing->team();
+  return slots;
 }
 
 // Two roles and the kernels' own pool take turns on a slot: a waiting OpenMP thread must sleep, not

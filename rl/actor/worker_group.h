@@ -34,11 +34,18 @@ struct WorkerSlots {
   // Roles whose models share a slot's GPU. 0: the workers in question load none.
   std::int64_t models = 1;
   std::chrono::milliseconds rank_timeout = kRankTimeout;  // see watch_group()
+  std::int64_t team = 1;  // ranks that share passes, which are placed next to each other
 
   std::int64_t size() const { return nodes * per_node; }
   bool has_gpus() const { return device.starts_with("cuda"); }
+  /// A permutation of 0 to size() - 1. `team` divides size().
+  std::int64_t slot_of(std::int64_t rank) const {
+    const std::int64_t teams = size() / team;  // of which TrainingRanks numbers the ranks
+    return rank % teams * team + rank / teams;
+  }
   std::uint32_t bundle_of(std::int64_t rank) const {
-    return static_cast<std::uint32_t>(has_gpus() ? rank : rank / per_node);
+    const std::int64_t slot = slot_of(rank);
+    return static_cast<std::uint32_t>(has_gpus() ? slot : slot / per_node);
   }
   /// What one role takes of a slot's GPU, so that all fit.
   double gpu_share() const;
@@ -47,6 +54,8 @@ struct WorkerSlots {
     slots.models = 0;
     return slots;
   }
+  /// With the teams that a role's keys ask for. Errors: those of check_teams().
+  runtime::Result<WorkerSlots> in_teams_of(const Config& config, const std::string& role) const;
   std::int32_t threads() const { return cpus >= 2.0 ? static_cast<std::int32_t>(cpus) : 1; }
 };
 
@@ -94,9 +103,9 @@ using WrittenFiles = runtime::Result<std::vector<std::string>>;
 using WriteState =
     std::function<std::function<WrittenFiles()>(const std::filesystem::path& folder)>;
 
-/// Actors of class T, one per slot, with ranks in slot order. Calls go to all members at once and
-/// return references in rank order; arguments that differ by rank are given with runtime::split().
-/// Copyable: it holds handles only.
+/// Actors of class T, one per slot; WorkerSlots::slot_of() says which rank has which. Calls go to
+/// all members at once and return references in rank order; arguments that differ by rank are given
+/// with runtime::split(). Copyable: it holds handles only.
 template <class T>
 class WorkerGroup {
  public:

@@ -272,8 +272,8 @@ class GlooLinks : public Links {
 
 }  // namespace
 
-runtime::Result<std::unique_ptr<Communicator>> make_gloo_communicator(
-    std::shared_ptr<Rendezvous> rendezvous, const GlooOptions& options) {
+runtime::Result<std::unique_ptr<Links>> make_gloo_links(std::shared_ptr<Rendezvous> rendezvous,
+                                                        const GlooOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
     return runtime::invalid_argument("rank " + std::to_string(options.rank) +
                                      " is not in a group of " + std::to_string(options.size));
@@ -290,16 +290,19 @@ runtime::Result<std::unique_ptr<Communicator>> make_gloo_communicator(
         c10::make_intrusive<c10d::ProcessGroupGloo>(store, options.rank, options.size, settings);
     std::unique_ptr<Links> links =
         std::make_unique<GlooLinks>(std::move(group), options.exchange_deadline);
-    if (options.shares_memory) {
-      auto shared = share_memory(std::move(links), options.exchange_deadline);
-      if (!shared.ok()) return shared.status();
-      links = std::move(*shared);
-    }
-    return std::make_unique<Communicator>(std::move(links), options.collectives);
+    if (!options.shares_memory) return links;
+    return share_memory(std::move(links), options.exchange_deadline);
   } catch (const std::exception& error) {
     return translate(error, "group '" + options.group + "', rank " + std::to_string(options.rank) +
                                 " of " + std::to_string(options.size));
   }
+}
+
+runtime::Result<std::unique_ptr<Communicator>> make_gloo_communicator(
+    std::shared_ptr<Rendezvous> rendezvous, const GlooOptions& options) {
+  runtime::Result<std::unique_ptr<Links>> links = make_gloo_links(std::move(rendezvous), options);
+  if (!links.ok()) return links.status();
+  return std::make_unique<Communicator>(std::move(*links), options.collectives);
 }
 
 }  // namespace rl

@@ -29,4 +29,8 @@ struct GlooOptions {
 runtime::Result<std::unique_ptr<Communicator>> make_gloo_communicator(
     std::shared_ptr<Rendezvous> rendezvous, const GlooOptions& options);
 
+/// The same links without collectives: for PeerMessages.
+runtime::Result<std::unique_ptr<Links>> make_gloo_links(std::shared_ptr<Rendezvous> rendezvous,
+                                                        const GlooOptions& options);
+
 }  // namespace rl

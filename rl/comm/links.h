@@ -51,6 +51,9 @@ class Links {
                                           std::span<const Incoming> received,
                                           std::uint64_t operation) = 0;
 
+  /// Moves what can be moved without waiting, where nothing else does.
+  virtual void progress() {}
+
   /// Ends this rank's exchanges, present and future, with `why`. Ranks that wait for this one are
   /// told that it is gone; others wait on. From any thread; the first call counts.
   virtual void abort(const runtime::Status& why) = 0;

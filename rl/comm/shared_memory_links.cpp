@@ -238,6 +238,12 @@ class SharedMemoryLinks : public Links {
     return exchange;
   }
 
+  // What fails fails when it is waited for.
+  void progress() override {
+    if (why().ok()) (void)pump();
+    links_->progress();
+  }
+
   void abort(const Status& why) override {
     {
       const std::lock_guard lock(mutex_);

@@ -5,28 +5,32 @@
 
 namespace rl {
 
-/// What ranks that make a pass together divide: the outputs of its products, of which each rank has
-/// its part of the weights (tensor parallelism); its rows, for which each rank has the weights
-/// whole (sequence parallelism); its rows, and a mixture's experts, each of which is on one rank,
-/// where the rows that take it go (expert parallelism); or its layers (pipeline parallelism).
-enum class PassCut : std::uint8_t { kOutputs, kRows, kRowsAndExperts, kLayers };
+/// What ranks that compute the same layers divide: the outputs of products, of which each rank has
+/// its part of the weights (tensor parallelism); the rows, for which each rank has the weights
+/// whole (sequence parallelism); or the rows, and a mixture's experts, each of which is on one
+/// rank, where the rows that take it go (expert parallelism).
+enum class PassCut : std::uint8_t { kOutputs, kRows, kRowsAndExperts };
 
 inline bool cuts_rows(PassCut cut) {
   return cut == PassCut::kRows || cut == PassCut::kRowsAndExperts;
 }
 
-/// Whether each layer or expert is on one rank, which computes it for the rows of all: an adapter
-/// beside it would get its gradient there instead of where the rows are.
-inline bool deals_weights(PassCut cut) {
-  return cut == PassCut::kRowsAndExperts || cut == PassCut::kLayers;
-}
-
+/// A team's ranks make each of their passes together. They are the stages of a pipeline, of which
+/// each has some of the layers (pipeline parallelism), and within a stage the ranks divide what
+/// `cut` says. The rank at position p of a team is in stage p / ranks, at place p % ranks.
 struct PassSharing {
-  std::int64_t ranks = 1;  // that share each pass
-  PassCut cut = PassCut::kOutputs;
+  std::int64_t ranks = 1;           // of a stage
+  PassCut cut = PassCut::kOutputs;  // with one rank without effect
+  std::int64_t stages = 1;
 
+  std::int64_t team() const { return ranks * stages; }
   /// Whether a rank's passes read a part of the weights alone.
-  bool cuts_weights() const { return ranks > 1 && cut != PassCut::kRows; }
+  bool cuts_weights() const { return stages > 1 || (ranks > 1 && cut != PassCut::kRows); }
+  /// Whether a layer or expert is computed for the rows of all by the one rank that has it: an
+  /// adapter beside it would get its gradient there instead of where the rows are.
+  bool deals_weights() const {
+    return stages > 1 || (ranks > 1 && cut == PassCut::kRowsAndExperts);
+  }
 };
 
 }  // namespace rl

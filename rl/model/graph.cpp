@@ -21,6 +21,8 @@
 #include "rl/model/pass_team.h"
 #include "rl/model/pipeline.h"
 #include "rl/model/projector.h"
+#include "rl/model/row_sums.h"
+#include "rl/model/stage_stream.h"
 
 namespace rl {
 
@@ -42,11 +44,12 @@ struct Graph::Weights {
 Graph::Graph(const ModelConfig& config, const Parameters& values, GradientArena* gradients,
              kernel::ThreadPool& pool, std::optional<BoundAdapter> adapter, const PassTeam* team)
     : config_(config), pool_(pool) {
-  const bool is_pipeline = team != nullptr && team->cut() == PassCut::kLayers;
-  team_ = is_pipeline ? nullptr : team;
-  if (is_pipeline)
+  team_ = team != nullptr ? team->of_stage() : nullptr;
+  if (team != nullptr && team->stages() > 1)
     pipeline_ =
-        std::make_unique<const Pipeline>(*team, StageCuts(config, values.specs(), team->size()));
+        std::make_unique<const Pipeline>(*team, StageCuts(config, values.specs(), team->stages()));
+  if (pipeline_ && team->links() != nullptr)
+    stream_ = std::make_unique<StageStream>(*team->links());
   const ModelPlan plan = plan_of(config);
   const WeightBinder bind(
       config, plan, values, gradients, adapter, team_,
@@ -71,12 +74,13 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, GradientArena*
 
 Graph::~Graph() = default;
 
-// The first layer's input.
+// The first layer's input. `streams`: whether several passes are in flight.
 at::Tensor Graph::embedded(const forward::RowsPtr& rows, const PassContext& pass,
-                           const std::shared_ptr<const ColumnCut>& own) const {
+                           const std::shared_ptr<const ColumnCut>& own, bool streams) const {
   at::Tensor x = ops::embedding(pass, weights_->embedding, rows->ids, weights_->trained,
                                 {.cut = weights_->vocabulary, .rows = own});
-  if (pipeline_ && pipeline_->cuts().is_tied()) x = pipeline_->giving_gradient_to_last(x);
+  if (has_tied_stages())
+    x = streams ? stream_->giving_gradient_to_last(x) : pipeline_->giving_gradient_to_last(x);
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
   weights_->dropout.reset();
   if (weights_->passes != nullptr && c10::GradMode::is_enabled())
@@ -96,34 +100,81 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
   before_forward(-1);
   const std::shared_ptr<const ColumnCut> own = own_rows(team_, *rows);
   at::Tensor x;
-  if (!pipeline_ || pipeline_->is_first()) x = embedded(rows, pass, own);
+  if (!pipeline_ || pipeline_->is_first()) x = embedded(rows, pass, own, /*streams=*/false);
   const LayerPass layers(config_, pass, weights_->dropout, rows, attend);
   for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
     const auto layer = static_cast<std::int64_t>(i);
-    x = reached(layer, rows, x);
-    before_forward(layer);
-    if (pipeline_ && !pipeline_->has(layer)) continue;
-    const bool recompute = options.recompute_layers && autograd::needed({x});
-    x = recompute ? recomputed_layer(i, rows, attend, pass, x)
-                  : layers.layer(layer, weights_->layers[i], x);
-    if (listeners_.empty()) continue;
-    x = autograd::before_backward(x, [told = before_backward(), layer] { told(layer); });
+    x = reached(layer, rows, pass, own, x);
+    if (!pipeline_ || pipeline_->has(layer))
+      x = through_layer(i, layers, rows, attend, pass, x);
+    else
+      before_forward(layer);
   }
-  return own ? ops::all_rows(pass, x, *own) : x;
+  return own && makes_outputs() ? ops::all_rows(pass, x, *own) : x;
+}
+
+at::Tensor Graph::through_layer(std::size_t index, const LayerPass& layers,
+                                const forward::RowsPtr& rows, const Attend& attend,
+                                const PassContext& pass, const at::Tensor& x) const {
+  const auto layer = static_cast<std::int64_t>(index);
+  before_forward(layer);
+  const bool recompute = pass.options.recompute_layers && autograd::needed({x});
+  at::Tensor y = recompute ? recomputed_layer(index, rows, attend, pass, x)
+                           : layers.layer(layer, weights_->layers[index], x);
+  if (listeners_.empty()) return y;
+  return autograd::before_backward(y, [told = before_backward(), layer] { told(layer); });
+}
+
+at::Tensor Graph::stage_states(const forward::RowsPtr& rows, const Attend& attend,
+                               const PassOptions& options) const {
+  const PassContext pass = context(options);
+  at::Tensor x;
+  if (stream_->is_first()) {
+    before_forward(-1);
+    x = embedded(rows, pass, nullptr, /*streams=*/true);
+  } else {
+    x = stream_->taken(rows->count(), config_.hidden_size, weights_->trained);
+  }
+  const LayerPass layers(config_, pass, weights_->dropout, rows, attend);
+  for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
+    if (!pipeline_->has(static_cast<std::int64_t>(i))) continue;
+    x = through_layer(i, layers, rows, attend, pass, x);
+    stream_->progress();
+  }
+  if (!stream_->is_last()) stream_->give(x);
+  return x;
+}
+
+bool Graph::has_tied_stages() const { return pipeline_ && pipeline_->cuts().is_tied(); }
+
+void Graph::wait_for_embeddings(const forward::Rows& rows, bool learns) const {
+  std::vector<std::int64_t> looked_up;
+  if (learns) looked_up = RowSums({rows.ids.begin(), rows.ids.end()}).destinations();
+  stream_->tied_table().wait_for(std::move(looked_up));
+}
+
+void Graph::settle_embeddings(const forward::Rows& rows) const {
+  const bound::Weight& table = weights_->embedding;
+  const at::Tensor dy = stream_->gradient_of_first(rows.count(), table.value.size(1));
+  stream_->tied_table().settle(table.grad, [&] {
+    if (dy.defined()) ops::add_embedding_gradient(context({}), table, rows.ids, dy, {});
+  });
 }
 
 // Where a stage of a pipeline begins, rows go from the one before it to it.
-at::Tensor Graph::reached(std::int64_t layer, const forward::RowsPtr& rows,
-                          const at::Tensor& x) const {
+at::Tensor Graph::reached(std::int64_t layer, const forward::RowsPtr& rows, const PassContext& pass,
+                          const std::shared_ptr<const ColumnCut>& own, const at::Tensor& x) const {
   if (!pipeline_) return x;
+  const std::int64_t count = own ? own->size(team_->rank()) : rows->count();
   // The gradient of a tied table is the output layer's to add.
-  const auto behind = [this, rows] {
+  const auto behind = [this, rows, pass, own, count] {
     if (!pipeline_->cuts().is_tied()) return;
-    const at::Tensor dy =
-        pipeline_->gradient_of_first(rows->count(), weights_->embedding.value.size(1));
-    if (pipeline_->is_last()) ops::add_embedding_gradient(weights_->embedding, rows->ids, dy);
+    const at::Tensor dy = pipeline_->gradient_of_first(count, weights_->embedding.value.size(1));
+    if (!pipeline_->is_last()) return;
+    ops::add_embedding_gradient(pass, weights_->embedding, rows->ids, dy,
+                                {.cut = weights_->vocabulary, .rows = own});
   };
-  return pipeline_->at_layer(layer, x, rows->count(), config_.hidden_size, weights_->trained,
+  return pipeline_->at_layer(layer, x, count, config_.hidden_size, weights_->trained,
                              before_backward(), behind);
 }
 
@@ -137,8 +188,9 @@ std::vector<at::Tensor> Graph::outputs(const at::Tensor& hidden,
 }
 
 std::function<void(std::int64_t layer)> Graph::before_backward() const {
-  return [listeners = listeners_](std::int64_t layer) {
+  return [listeners = listeners_, stream = stream_.get()](std::int64_t layer) {
     for (LayerListener* listener : listeners) listener->before_backward(layer);
+    if (stream != nullptr) stream->progress();
   };
 }
 
@@ -192,6 +244,7 @@ at::Tensor Graph::logits(const at::Tensor& normed, const PassOptions& options) c
 ops::LmHeadOutputs Graph::logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets,
                                    ops::LmHeadOptions wanted, const PassOptions& options) const {
   wanted.softcap = static_cast<float>(config_.logit_softcap);
+  if (stream_ && has_tied_stages()) wanted.tied_table = &stream_->tied_table();
   return ops::lm_head_logprobs(context(options), normed, weights_->lm_head, targets, wanted);
 }
 

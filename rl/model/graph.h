@@ -24,8 +24,10 @@
 
 namespace rl {
 
+class LayerPass;
 class PassTeam;
 class Pipeline;
+class StageStream;
 
 /// A model's parameters bound to the parts that they play. One thread at a time; borrows everything
 /// it is given.
@@ -42,6 +44,19 @@ class Graph {
   /// PassOptions::recompute_layers, backward calls (a copy of) `attend` again.
   at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend,
                            const PassOptions& options) const;
+
+  /// The same of a pipeline's stage alone, whose input comes from the stage before it, and whose
+  /// output goes to the next one, whatever the others do meanwhile. There must be a stream().
+  at::Tensor stage_states(const forward::RowsPtr& rows, const Attend& attend,
+                          const PassOptions& options) const;
+  /// Of a pipeline that may have several passes in flight; else null.
+  StageStream* stream() const { return stream_.get(); }
+  /// Whether the last stage adds up the gradients of the first one's embeddings.
+  bool has_tied_stages() const;
+  /// On that stage: a backward pass over these rows has ended, and they have not come yet; there
+  /// are none unless it `learns`. Then, in the order of passes: waits for them, and adds them.
+  void wait_for_embeddings(const forward::Rows& rows, bool learns) const;
+  void settle_embeddings(const forward::Rows& rows) const;
 
   /// Whether what follows is computed here: of a pipeline on its last stage.
   bool makes_outputs() const;
@@ -78,8 +93,12 @@ class Graph {
   void before_forward(std::int64_t layer) const;
   std::function<void(std::int64_t layer)> before_backward() const;
   at::Tensor embedded(const forward::RowsPtr& rows, const PassContext& pass,
-                      const std::shared_ptr<const ColumnCut>& own) const;
-  at::Tensor reached(std::int64_t layer, const forward::RowsPtr& rows, const at::Tensor& x) const;
+                      const std::shared_ptr<const ColumnCut>& own, bool streams) const;
+  at::Tensor through_layer(std::size_t index, const LayerPass& layers, const forward::RowsPtr& rows,
+                           const Attend& attend, const PassContext& pass,
+                           const at::Tensor& x) const;
+  at::Tensor reached(std::int64_t layer, const forward::RowsPtr& rows, const PassContext& pass,
+                     const std::shared_ptr<const ColumnCut>& own, const at::Tensor& x) const;
   at::Tensor recomputed_layer(std::size_t index, const forward::RowsPtr& rows, const Attend& attend,
                               const PassContext& pass, const at::Tensor& x) const;
 
@@ -87,6 +106,7 @@ class Graph {
   kernel::ThreadPool& pool_;
   const PassTeam* team_;  // that shares each layer
   std::unique_ptr<const Pipeline> pipeline_;
+  std::unique_ptr<StageStream> stream_;
   std::unique_ptr<Weights> weights_;
   std::vector<LayerListener*> listeners_;
 };

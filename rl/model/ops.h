@@ -20,6 +20,12 @@
 #include "rl/model/model_config.h"
 #include "rl/model/pass_options.h"
 
+namespace rl {
+
+class TiedTableSum;
+
+}  // namespace rl
+
 namespace rl::ops {
 
 /// A parameter, and where its gradient is added; an undefined grad means frozen.
@@ -79,9 +85,10 @@ at::Tensor embedding(const PassContext& pass, const Weight& table,
                      std::span<const std::int32_t> ids, bool track, const TableSpread& spread = {});
 
 /// Adds the gradients of rows that were looked up [T, O] to those of the table: for who has them
-/// from elsewhere.
-void add_embedding_gradient(const Weight& table, std::span<const std::int32_t> ids,
-                            const at::Tensor& dy);
+/// from elsewhere. With TableSpread::rows each rank has those of its rows.
+void add_embedding_gradient(const PassContext& pass, const Weight& table,
+                            std::span<const std::int32_t> ids, const at::Tensor& dy,
+                            const TableSpread& spread);
 
 /// x [T, I] times each weight transposed, plus its bias; one gradient of x for all of them (q, k
 /// and v; gate and up).
@@ -154,6 +161,7 @@ struct LmHeadOptions {
   bool with_squares = false;
   std::int64_t rows_max = 256;      // logits alive at a time, in rows (see kDeviceLogitBytes)
   std::int64_t kept_bytes_max = 0;  // logits kept for backward; beyond this it computes them again
+  TiedTableSum* tied_table = nullptr;  // of whose rows some may have to wait
 };
 
 /// Of each row's distribution p = softmax(linear(x) / temperature); undefined unless asked for, but

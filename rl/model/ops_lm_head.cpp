@@ -15,6 +15,7 @@
 #include "rl/model/parallel.h"
 #include "rl/model/pass_team.h"
 #include "rl/model/products.h"
+#include "rl/model/tied_table_sum.h"
 
 namespace rl::ops {
 namespace {
@@ -156,6 +157,17 @@ void multiply_rows(const PassContext& pass, const at::Tensor& dx, const at::Tens
   run_tasks(pass.pool, tasks, dx.device());
 }
 
+// dW = d_logits^T x, or more of it.
+void multiply_weight_gradient(kernel::ThreadPool& pool, const at::Tensor& into,
+                              const at::Tensor& d_logits, const at::Tensor& x, bool adds) {
+  std::vector<std::function<void()>> tasks;
+  for (const ProductPart& part :
+       product_parts(d_logits, into.size(0), into.size(1), pool.threads(), kLogitRowsLeast)) {
+    tasks.emplace_back([&, part] { multiply_part_into(into, part, d_logits.t(), x, adds); });
+  }
+  run_tasks(pool, tasks, into.device());
+}
+
 // `weight`: of the columns of x's gradient that dx has.
 void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chunk,
                     const OwnRows& own, const at::Tensor& weight, at::Tensor logits,
@@ -181,13 +193,13 @@ void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chun
   const at::Tensor d_logits = pass.as_factor(logits);
   const bool first = head.layer.weight.sum->begin();
   const at::Tensor& grad = head.layer.weight.grad;
-  std::vector<std::function<void()>> tasks;
-  for (const ProductPart& part :
-       product_parts(d_logits, grad.size(0), grad.size(1), pass.pool.threads(), kLogitRowsLeast)) {
-    tasks.emplace_back(
-        [&, part] { multiply_part_into(grad, part, d_logits.t(), x, /*adds=*/!first); });
-  }
-  run_tasks(pass.pool, tasks, dx.device());
+  const TiedTableSum::Multiply multiply =
+      [&pool = pass.pool](const at::Tensor& into, const at::Tensor& d_rows, const at::Tensor& of_x,
+                          bool adds) { multiply_weight_gradient(pool, into, d_rows, of_x, adds); };
+  if (head.options.tied_table != nullptr)
+    head.options.tied_table->add_product(grad, d_logits, x, !first, multiply);
+  else
+    multiply(grad, d_logits, x, !first);
 }
 
 at::Tensor backward(const PassContext& pass, Head& head, const OutputGradients& grads) {

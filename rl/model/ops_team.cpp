@@ -38,6 +38,25 @@ struct AddedIds {
   }
 };
 
+// What a rank adds to the gradient of a table, of the gradients of what was looked up.
+class TableGradient {
+ public:
+  explicit TableGradient(AddedIds added)
+      : sums_({added.ids.begin(), added.ids.end()}), places_(std::move(added.places)) {}
+
+  void add(const PassContext& pass, const Weight& table, const TableSpread& spread,
+           at::Tensor dy) const {
+    if (spread.rows) dy = pass.team->all_rows(dy, *spread.rows, "gradients of embeddings");
+    if (!table.trained()) return;
+    table.sum->begin_rows(sums_.destinations());
+    sums_.add(table.grad, spread.cut ? dy.index_select(0, places_.index(dy.device())) : dy);
+  }
+
+ private:
+  RowSums sums_;
+  RowSums places_;
+};
+
 at::Tensor looked_up(const PassContext& pass, const Weight& table,
                      std::span<const std::int32_t> ids, const AddedIds& added,
                      const TableSpread& spread) {
@@ -76,27 +95,19 @@ at::Tensor embedding(const PassContext& pass, const Weight& table,
   at::Tensor y = looked_up(pass, table, ids, added, spread);
   if (!c10::GradMode::is_enabled() || !(track || table.trained())) return y;
   const at::Tensor anchor = autograd::anchor();
-  autograd::connect("embedding backward", y, {anchor},
-                    [pass, table, spread, sums = RowSums({added.ids.begin(), added.ids.end()}),
-                     places = RowSums(std::move(added.places))](const auto& grads) {
-                      at::Tensor dy = grads[0];
-                      if (!dy.defined()) return std::vector<at::Tensor>(1);
-                      if (spread.rows)
-                        dy = pass.team->all_rows(dy, *spread.rows, "gradients of embeddings");
-                      if (!table.trained()) return std::vector<at::Tensor>(1);
-                      table.sum->begin_rows(sums.destinations());
-                      sums.add(table.grad,
-                               spread.cut ? dy.index_select(0, places.index(dy.device())) : dy);
-                      return std::vector<at::Tensor>(1);
-                    });
+  autograd::connect(
+      "embedding backward", y, {anchor},
+      [pass, table, spread, gradient = TableGradient(std::move(added))](const auto& grads) {
+        if (grads[0].defined()) gradient.add(pass, table, spread, grads[0]);
+        return std::vector<at::Tensor>(1);
+      });
   return y;
 }
 
-void add_embedding_gradient(const Weight& table, std::span<const std::int32_t> ids,
-                            const at::Tensor& dy) {
-  const RowSums sums({ids.begin(), ids.end()});
-  table.sum->begin_rows(sums.destinations());
-  sums.add(table.grad, dy);
+void add_embedding_gradient(const PassContext& pass, const Weight& table,
+                            std::span<const std::int32_t> ids, const at::Tensor& dy,
+                            const TableSpread& spread) {
+  TableGradient(AddedIds(pass, ids, spread.cut.get())).add(pass, table, spread, dy);
 }
 
 at::Tensor all_columns(const PassContext& pass, const at::Tensor& own, const ColumnCut& cut) {

@@ -12,7 +12,7 @@
 
 namespace rl {
 
-/// By position in a team.
+/// By position in a team; see PassSharing.
 struct PassParts {
   std::vector<RangeSet> used;            // what a rank reads
   std::vector<RangeSet> differentiated;  // what it computes the gradient of: no element has two

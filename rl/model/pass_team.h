@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rl/comm/communicator.h"
+#include "rl/comm/pipeline_links.h"
 #include "rl/mesh/column_cut.h"
 #include "rl/mesh/pass_sharing.h"
 
@@ -22,12 +23,27 @@ namespace rl {
 /// Borrows the communicator, whose errors end the pass as a StatusException.
 class PassTeam {
  public:
+  /// Ranks that compute the same layers.
   explicit PassTeam(Communicator& communicator, PassCut cut = PassCut::kOutputs)
       : communicator_(communicator), cut_(cut) {}
+  /// The ranks of a pipeline's stages, stage after stage, with as many in each; `of_stage`: those
+  /// of this rank's own, where there are several, else null. With `links`, which the stages of one
+  /// rank may have, several passes may be in flight.
+  PassTeam(Communicator& communicator, int stages, const PassTeam* of_stage,
+           const PipelineLinks* links = nullptr)
+      : communicator_(communicator), stages_(stages), of_stage_(of_stage), links_(links) {}
 
   int rank() const { return communicator_.rank(); }
   int size() const { return communicator_.size(); }
-  PassCut cut() const { return cut_; }
+  /// What ranks that compute the same layers divide.
+  PassCut cut() const { return of_stage_ != nullptr ? of_stage_->cut_ : cut_; }
+  int stages() const { return stages_; }
+  /// The ranks that compute the same layers as this one; null: it alone.
+  const PassTeam* of_stage() const { return stages_ > 1 ? of_stage_ : this; }
+  const PipelineLinks* links() const { return links_; }
+  PassSharing sharing() const {
+    return {.ranks = size() / stages_, .cut = cut(), .stages = stages_};
+  }
   Communicator& communicator() const { return communicator_; }
 
   /// Of tensors [R, own columns], fp32 or bf16, with one cut each: all columns, on every rank.
@@ -76,7 +92,10 @@ class PassTeam {
 
  private:
   Communicator& communicator_;
-  PassCut cut_;
+  PassCut cut_ = PassCut::kOutputs;
+  int stages_ = 1;
+  const PassTeam* of_stage_ = nullptr;  // of a pipeline
+  const PipelineLinks* links_ = nullptr;
 };
 
 }  // namespace rl

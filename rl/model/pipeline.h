@@ -12,10 +12,11 @@
 
 namespace rl {
 
-/// Pipeline parallelism (Huang et al. 2019, "GPipe", arXiv:1811.06965): the ranks of a team are the
+/// Pipeline parallelism (Huang et al. 2019, "GPipe", arXiv:1811.06965): the ranks of a team are
 /// stages, each of which computes its own layers, of all rows. Every rank goes through all layers
 /// of a pass, and back, in the same order: at the border of two stages rows go from one to the
-/// other, and the others go past it. The errors of the team's communicator end the pass. Borrows
+/// other, and the others go past it. Where a stage has several ranks, each hands what it has to the
+/// one at its place in the other stage. The errors of the team's communicator end the pass. Borrows
 /// the team.
 class Pipeline {
  public:
@@ -26,9 +27,9 @@ class Pipeline {
 
   Pipeline(const PassTeam& team, StageCuts cuts) : team_(&team), cuts_(std::move(cuts)) {}
 
-  int stage() const { return team_->rank(); }
+  int stage() const { return team_->rank() / stage_ranks(); }
   bool is_first() const { return stage() == 0; }
-  bool is_last() const { return stage() + 1 == team_->size(); }
+  bool is_last() const { return stage() + 1 == cuts_.stages(); }
   bool has(std::int64_t layer) const;
   const StageCuts& cuts() const { return cuts_; }
 
@@ -51,6 +52,9 @@ class Pipeline {
   at::Tensor gradient_of_first(std::int64_t rows, std::int64_t width) const;
 
  private:
+  int stage_ranks() const { return team_->size() / cuts_.stages(); }
+  // The rank of that stage at this one's place.
+  int at_place(int stage) const { return stage * stage_ranks() + team_->rank() % stage_ranks(); }
   at::Tensor back_at(int begun, const at::Tensor& gradient, std::int64_t rows,
                      std::int64_t width) const;
 

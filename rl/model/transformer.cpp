@@ -51,6 +51,12 @@ at::Tensor of_tokens(const at::Tensor& hidden, const forward::Rows& rows) {
   return ops::select_rows(hidden, taken);
 }
 
+Attend attend(const PassContext& pass, const forward::RowsPtr& rows) {
+  return [pass, rows](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q,
+                      const at::Tensor& k,
+                      const at::Tensor& v) { return ops::attention(pass, rows, shape, q, k, v); };
+}
+
 }  // namespace
 
 Transformer::Transformer(ModelConfig config, Parameters parameters,
@@ -98,8 +104,7 @@ void Transformer::rebuild() {
 }
 
 Status Transformer::share_passes(const PassTeam& team) {
-  const PassSharing sharing{.ranks = team.size(), .cut = team.cut()};
-  if (Status status = check_pass_parts(config_, sharing); !status.ok()) return status;
+  if (Status status = check_pass_parts(config_, team.sharing()); !status.ok()) return status;
   team_ = &team;
   rebuild();
   return {};
@@ -225,14 +230,31 @@ forward::RowsPtr Transformer::rows_of(const PackedBatch& batch) const {
 }
 
 at::Tensor Transformer::hidden_states(const forward::RowsPtr& rows, const PassOptions& how) const {
-  return passes().hidden_states(
-      rows,
-      [pass = PassContext{*pool_, how}, rows](std::int64_t, const forward::AttentionShape& shape,
-                                              const at::Tensor& q, const at::Tensor& k,
-                                              const at::Tensor& v) {
-        return ops::attention(pass, rows, shape, q, k, v);
-      },
-      how);
+  return passes().hidden_states(rows, attend({*pool_, how}, rows), how);
+}
+
+StageStream* Transformer::stream() const { return passes().stream(); }
+
+bool Transformer::has_tied_stages() const { return passes().has_tied_stages(); }
+
+void Transformer::wait_for_embeddings(const forward::Rows& rows, bool learns) const {
+  passes().wait_for_embeddings(rows, learns);
+}
+
+void Transformer::settle_embeddings(const forward::Rows& rows) const {
+  passes().settle_embeddings(rows);
+}
+
+Result<StagePass> Transformer::stage_pass(const PackedBatch& batch, const OutputOptions& options,
+                                          const PassOptions& how) const {
+  if (Status status = check_outputs(batch, options); !status.ok()) return status;
+  return guarded<StagePass>(kForward, [&] {
+    StagePass made{.rows = rows_of(batch), .hidden = {}, .outputs = {}};
+    made.hidden = passes().stage_states(made.rows, attend({*pool_, how}, made.rows), how);
+    if (passes().makes_outputs())
+      made.outputs = outputs_of(made.hidden, *made.rows, batch, options, how);
+    return made;
+  });
 }
 
 Status Transformer::check_outputs(const PackedBatch& batch, const OutputOptions& options) const {

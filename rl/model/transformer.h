@@ -1,5 +1,5 @@
-// The one transformer definition: what trains, scores and (through the same kernels, over the same
-// arena) generates.
+// The one transformer definition, for training and scoring. Generation runs the same kernels over
+// the same parameter arena.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,6 +29,7 @@ namespace rl {
 class Graph;
 class LayerListener;
 class PassTeam;
+class StageStream;
 namespace forward {
 struct Rows;
 }
@@ -47,34 +48,41 @@ struct LogprobOptions {
 struct TokenLogprobs {
   at::Tensor logprobs_N;      // fp32; carries the graph when gradients are on
   at::Tensor entropy_N;       // fp32, in nats; undefined unless asked for
-  at::Tensor squares_N = {};  // fp32, the sum of squared probabilities: how likely it is to draw
-                              // one token twice; no graph; undefined unless asked for
+  at::Tensor squares_N = {};  // fp32, the sum of squared probabilities: the probability that two
+                              // samples are the same token; no graph; undefined unless asked for
 };
 
-/// What one pass over a batch is asked for. What shares a pass shares the backbone's memory, and
-/// one backward() goes through all of it.
+/// The outputs that one pass over a batch computes. Outputs of one pass share the memory of the
+/// backbone, and one backward().
 struct OutputOptions {
   std::optional<LogprobOptions> logprobs = {};  // of PackedBatch::targets
   std::vector<std::string> heads = {};          // by name, each once
-  bool last_tokens_only =
-      false;  // heads are read at the last token of each sequence rather than at every token
-  bool states = false;  // the last hidden states that PackedBatch::targets are predicted from
+  // Read heads only at the last token of each sequence rather than at every token.
+  bool last_tokens_only = false;
+  bool states = false;  // the last hidden states, from which PackedBatch::targets are predicted
 };
 
-/// On the host, where losses are computed, wherever the model is; states apart.
+/// On the host, where losses are computed, for a model on any device; the states excepted.
 struct Outputs {
   TokenLogprobs logprobs;  // undefined unless asked for
-  std::vector<at::Tensor>
-      heads;  // as asked for: [T, outputs], or [B, outputs] at last tokens; they carry the graph
-  at::Tensor states_NH = {};  // on the model's device, with the graph; small beside the logits, so
-                              // that state_logits() can make these for some rows at a time
+  // As OutputOptions::heads: [T, outputs], or [B, outputs] at last tokens; they carry the graph.
+  std::vector<at::Tensor> heads;
+  at::Tensor states_NH = {};  // on the model's device, with the graph; smaller than the logits,
+                              // which state_logits() makes from them for some rows at a time
+};
+
+/// What a stage of a pipeline made of a pass.
+struct StagePass {
+  std::shared_ptr<const forward::Rows> rows;
+  at::Tensor hidden;  // of its last layer, with the graph
+  Outputs outputs;    // of the last stage
 };
 
 struct TransformerOptions {
   int threads = 0;  // of the kernels' pool; 0 takes at::get_num_threads(), which backward uses
-  std::string device =
-      {};  // of a model that is loaded: where its weights go, see find_device(); empty: the CPU
-  /// Of a model that is loaded: what is read of its arena, see LoadOptions::only; null: all.
+  // The device for the weights of a loaded model, see find_device(); empty: the CPU.
+  std::string device = {};
+  /// Which ranges of a loaded model's arena to read, see LoadOptions::only; null: all.
   std::function<RangeSet(const ModelConfig&)> part = {};
 };
 
@@ -99,8 +107,8 @@ class Transformer {
   static runtime::Result<std::unique_ptr<Transformer>> load(const std::filesystem::path& model,
                                                             const TransformerOptions& options = {});
 
-  /// The same with a config of one's own, for instance with_task() or with_head() of the model's. A
-  /// head that the checkpoint lacks begins at random from `head_seed`.
+  /// The same with a given config, for instance with_task() or with_head() of the model's. A head
+  /// that the checkpoint lacks is initialised at random from `head_seed`.
   static runtime::Result<std::unique_ptr<Transformer>> load(ModelConfig config,
                                                             const std::filesystem::path& model,
                                                             std::uint64_t head_seed,
@@ -113,61 +121,73 @@ class Transformer {
   const Parameters& parameters() const { return parameters_; }
   const Rope& rope() const { return rope_; }
 
-  /// The pass itself, for who brings keys of its own.
+  /// The graph itself, for callers that supply their own keys and values.
   const Graph& graph() const { return *graph_; }
 
   /// The threads that the kernels run on; a rollout engine over the same weights can share them.
   kernel::ThreadPool& pool() const { return *pool_; }
 
-  /// Is told of the passes from now on, until stop_telling(), which no pass may go on beside.
+  /// Notifies `listener` of passes until stop_telling(), which must not be called during a pass.
   void tell(LayerListener& listener);
   void stop_telling(LayerListener& listener);
 
-  /// Says that a pass has ended, with its backward pass; see LayerListener.
+  /// Notifies the listeners that a pass and its backward pass have ended; see LayerListener.
   void end_pass() const;
 
-  /// A pass of no rows: nothing is computed, and the listeners are told as of one. Errors: what
+  /// A pass without rows: computes nothing, but notifies the listeners as a pass does. Errors: what
   /// they throw.
   runtime::Status idle_pass(bool with_backward) const;
-  /// The backward pass of a pass from which nothing is learned.
+  /// The backward pass of a pass without a loss: only notifies the listeners.
   runtime::Status idle_backward() const;
 
-  /// The ranks of a team make each of their passes together from now on: outputs(), backward() and
-  /// idle passes are called by all of them, with the same batch, and this model reads its own part
-  /// of the weights alone (pass_parts()). Passes of graph() stay its own. kInvalidArgument:
-  /// see check_pass_parts(). Borrows the team.
+  /// From now on the ranks of a team make each pass together: all of them call outputs(),
+  /// backward() and idle passes, with the same batch, and this model reads only its own part of the
+  /// weights (pass_parts()). Passes of graph() are not shared. kInvalidArgument: see
+  /// check_pass_parts(). Borrows the team.
   runtime::Status share_passes(const PassTeam& team);
-  /// nullptr: passes are the model's own.
+  /// nullptr: passes are not shared.
   const PassTeam* team() const { return team_; }
+
+  // -- Stages of a pipeline with several passes in flight; see StageStream
+
+  /// null: one pass goes after the other.
+  StageStream* stream() const;
+  /// This stage's part of a pass. Errors as outputs().
+  runtime::Result<StagePass> stage_pass(const PackedBatch& batch, const OutputOptions& options,
+                                        const PassOptions& how) const;
+  /// See Graph; they throw what ATen throws, and a StatusException.
+  bool has_tied_stages() const;
+  void wait_for_embeddings(const forward::Rows& rows, bool learns) const;
+  void settle_embeddings(const forward::Rows& rows) const;
 
   // -- Adapters: any number on one base, of which one is in use at a time
 
   /// kInvalidArgument: the name is taken or empty.
   runtime::Status add_adapter(const std::string& name, LoraAdapter adapter);
 
-  /// Passes go through that one from now on; "" is the base alone. An engine over this model
-  /// generates with it. Gradients stay with what they are of: what had them enabled finds them as
-  /// they were, and what had not is frozen. kNotFound: no such adapter (those there are, are
-  /// named). kInvalidArgument: one is merged.
+  /// Passes use that adapter from now on; "" is the base alone. An engine over this model generates
+  /// with it. Each adapter keeps its gradients: they are found unchanged if they were enabled, and
+  /// the adapter is frozen if not. kNotFound: no such adapter (the message names those that exist).
+  /// kInvalidArgument: an adapter is merged.
   runtime::Status use_adapter(const std::string& name);
   const std::string& used_adapter() const { return used_; }
 
-  /// nullptr: none of that name.
+  /// nullptr: there is no adapter of that name.
   const LoraAdapter* adapter(const std::string& name) const;
 
-  /// Adds an adapter to the base's weights, which are then used alone: passes cost what they cost
-  /// without. What they were is kept, as large as the layers that the adapter is for. Errors: as
-  /// use_adapter.
+  /// Adds an adapter to the base's weights, so that passes cost as much as without it. The original
+  /// weights are kept: as much memory as the layers that the adapter changes. Errors: as
+  /// use_adapter().
   runtime::Status merge_adapter(const std::string& name);
 
-  /// Puts the base's weights back to the bit as they were, and uses the adapter beside them.
+  /// Restores the base's weights to the same bits, and uses the adapter without merging.
   /// kInvalidArgument: none is merged.
   runtime::Status unmerge_adapter();
 
-  /// What training changes: the adapter's parameters where one is in use, else the model's.
+  /// The parameters that training updates: the adapter's if one is in use, else the model's.
   const Parameters& trained_parameters() const;
 
-  /// Which passes an adapter's dropout is of; the passes of a model that is trained.
+  /// The counter of training passes, from which an adapter's dropout masks are derived.
   DropoutPasses& dropout_passes() const { return dropout_passes_; }
 
   /// Allocates the gradient arena (zeros) of trained_parameters(). Without it the model is frozen
@@ -175,10 +195,10 @@ class Transformer {
   void enable_gradients();
   bool gradients_enabled() const { return gradients_.contains(used_); }
 
-  /// The gradients summed since zero_gradients(), to be read. A bug unless they are enabled.
+  /// The sum of gradients since zero_gradients(), read-only. A bug unless they are enabled.
   const Parameters& gradients() const { return gradient_arena().settled(); }
   void zero_gradients() { gradient_arena().forget(); }
-  /// Where they are. A bug unless they are enabled.
+  /// The arena of the gradients. A bug unless they are enabled.
   GradientArena& gradient_arena() const;
 
   /// Log-probability of each target given the tokens before it in its sequence. Builds a graph when
@@ -241,7 +261,7 @@ class Transformer {
   std::map<std::string, LoraAdapter> adapters_;
   std::string used_;
   std::string merged_;
-  std::vector<at::Tensor> before_merge_;  // the weights beside which it stands
+  std::vector<at::Tensor> before_merge_;  // copies of the weights that it changed
 };
 
 }  // namespace rl

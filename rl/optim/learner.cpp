@@ -84,8 +84,7 @@ std::function<RangeSet(const ModelConfig&)> weights_needed(const LearnerOptions&
   return [rank = group.all->rank(), ranks = group.all->size(),
           neighbours = group_of(options, group.all->size()), keeps_used,
           position = group.team ? static_cast<std::size_t>(group.team->rank()) : 0,
-          sharing = PassSharing{.ranks = group.team ? group.team->size() : 1,
-                                .cut = options.sharing.cut}](const ModelConfig& config) {
+          sharing = group.team ? options.sharing : PassSharing()](const ModelConfig& config) {
     const std::vector<ParameterSpec> specs = parameter_layout(config);
     const std::vector<RangeSet> homes =
         homes_of(arena_units(config, specs), arena_elements(specs), ranks, neighbours);
@@ -99,7 +98,6 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
                  const LearnerOptions& options)
     : model_(std::move(model)),
       communicator_(std::move(ranks.all)),
-      team_links_(std::move(ranks.team)),
       ranks_(*communicator_),
       layer_pulse_(*communicator_),
       options_(options) {
@@ -107,14 +105,14 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
   CHECK(options_.zero <= ZeroLevel::kMoments || model_->parameters().arena().device().is_cpu());
   if (options_.compression.is_on()) {
     CHECK(options_.zero <= ZeroLevel::kMoments);
-    CHECK(team_links_ == nullptr);
+    CHECK(ranks.team == nullptr);
   }
-  if (team_links_) {
-    const int teams = communicator_->size() / team_links_->size();
-    CHECK(communicator_->rank() / teams == team_links_->rank());
-    CHECK(adapter() == nullptr || !deals_weights(options_.sharing.cut));
-    team_.emplace(*team_links_, options_.sharing.cut);
-    CHECK(model_->share_passes(*team_).ok());
+  if (ranks.team) {
+    CHECK(adapter() == nullptr || !options_.sharing.deals_weights());
+    // At level 3 all ranks gather a unit together, in each pass.
+    const bool streams = options_.zero != ZeroLevel::kWeights;
+    team_.emplace(*communicator_, ranks, options_.sharing, streams);
+    CHECK(model_->share_passes(team_->team()).ok());
     options_.zero = std::max(options_.zero, ZeroLevel::kGradients);
   }
   model_->tell(layer_pulse_);
@@ -133,17 +131,10 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
                                        adapter() == nullptr ? host_weights_ : at::Tensor());
 }
 
-// A rank that waits for its team waits. Operations of all ranks alone say who is behind: teams do
-// not make the same ones.
+// Operations of all ranks alone say who is behind: teams do not make the same ones.
 Pulse Learner::pulse() const {
   Pulse pulse = communicator_->pulse();
-  if (!team_links_) return pulse;
-  const Pulse team = team_links_->pulse();
-  pulse.steps += team.steps;
-  if (team.waiting) {
-    pulse.waiting = true;
-    pulse.where = team.where;
-  }
+  if (team_) team_->add_to(pulse);
   return pulse;
 }
 
@@ -157,10 +148,9 @@ std::unique_ptr<StepShards> Learner::make_shards() {
                         (level == ZeroLevel::kGradients && (adapter() == nullptr || reads_part));
   std::unique_ptr<StepShards> shards = by_units ? make_unit_shards(level) : nullptr;
   if (shards) return shards;
-  return std::make_unique<OptimizerShards>(*communicator_,
-                                           model_->trained_parameters().arena_size(),
-                                           std::min(level, ZeroLevel::kMoments),
-                                           options_.compression);
+  return std::make_unique<OptimizerShards>(
+      *communicator_, model_->trained_parameters().arena_size(),
+      std::min(level, ZeroLevel::kMoments), options_.compression);
 }
 
 std::unique_ptr<StepShards> Learner::make_unit_shards(ZeroLevel level) {
@@ -174,10 +164,9 @@ std::unique_ptr<StepShards> Learner::make_unit_shards(ZeroLevel level) {
   TeamParts teams;
   if (team_) {
     const std::span<const ParameterSpec> specs = model_->parameters().specs();
-    PassParts parts =
-        pass_parts(model_->config(), specs, {.ranks = team_->size(), .cut = team_->cut()});
+    PassParts parts = pass_parts(model_->config(), specs, team_->team().sharing());
     teams.differentiated = std::move(parts.differentiated);
-    const int count = communicator_->size() / team_->size();
+    const int count = communicator_->size() / team_->team().size();
     for (int rank = 0; options_.sharing.cuts_weights() && rank < communicator_->size(); ++rank)
       weights.used.push_back(parts.used[static_cast<std::size_t>(rank / count)]);
   }

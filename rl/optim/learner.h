@@ -16,7 +16,6 @@
 #include "rl/comm/data_ranks.h"
 #include "rl/comm/training_ranks.h"
 #include "rl/model/offload.h"
-#include "rl/model/pass_team.h"
 #include "rl/model/transformer.h"
 #include "rl/optim/gradient_codec.h"
 #include "rl/optim/layer_pulse.h"
@@ -25,6 +24,7 @@
 #include "rl/optim/muon.h"
 #include "rl/optim/optimizer.h"
 #include "rl/optim/optimizer_shards.h"
+#include "rl/optim/pass_ranks.h"
 #include "rl/optim/sgd.h"
 #include "rl/optim/unit_shards.h"
 #include "rl/optim/unit_weights.h"
@@ -49,8 +49,8 @@ struct LearnerOptions {
   std::int64_t shard_ranks = 0;       // at ZeroLevel::kWeights; see UnitWeightsOptions
   bool reshard_after_forward = true;  // at ZeroLevel::kWeights; see UnitWeightsOptions
   GradientCompressionOptions compression;  // up to ZeroLevel::kMoments, without a team, on the CPU
-  PassSharing sharing;                // who makes TrainingRanks reads how many ranks there are
-  OffloadOptions offload;             // of a model on a device
+  PassSharing sharing;                     // who makes TrainingRanks reads how many ranks there are
+  OffloadOptions offload;                  // of a model on a device
 };
 
 /// What a rank's Learner needs of a model that is loaded for it, as TransformerOptions::part: its
@@ -98,7 +98,7 @@ class Learner {
   Pulse pulse() const;
   void abort(const runtime::Status& why) const {
     communicator_->abort(why);
-    if (team_links_) team_links_->abort(why);
+    if (team_) team_->abort(why);
   }
 
   /// Passes of another model of this rank, frozen, are signs of its progress as well; that model
@@ -197,8 +197,8 @@ class Learner {
   void snapshot(std::unique_ptr<LearnerSnapshot>& into);
 
   /// Reads what save() wrote; what compressed gradients have yet to send is none of it, and begins
-  /// with nothing. kInvalidArgument: another architecture or adapter, a damaged file. On failure the
-  /// weights are unspecified.
+  /// with nothing. kInvalidArgument: another architecture or adapter, a damaged file. On failure
+  /// the weights are unspecified.
   runtime::Status load(const std::filesystem::path& folder);
 
   /// Which of the two folders below save()'s holds what was trained.
@@ -223,8 +223,7 @@ class Learner {
 
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Communicator> communicator_;
-  std::unique_ptr<Communicator> team_links_;  // null: no team
-  std::optional<PassTeam> team_;
+  std::optional<PassRanks> team_;  // nullopt: this rank makes its passes alone
   CommunicatorRanks ranks_;
   LayerPulse layer_pulse_;
   LearnerOptions options_;

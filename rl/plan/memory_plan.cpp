@@ -56,8 +56,8 @@ std::int64_t logit_bytes(const ModelConfig& config, const MemoryOptions& options
   const LogprobOptions logprobs;
   const std::int64_t all = options.output_tokens * config.vocab_size * kElement;
   const std::int64_t chunk = std::min(all, logit_chunk_bytes(config, options));
-  // Those that are kept are dealt, and a chunk is whole at a time; a pipeline's last stage has all.
-  if (options.sharing.ranks > 1 && options.sharing.cut != PassCut::kLayers) {
+  // Those that are kept are dealt within a stage, and a chunk is whole at a time.
+  if (options.sharing.ranks > 1) {
     const std::int64_t ranks = options.sharing.ranks;
     return (std::min(all, logprobs.kept_bytes_max) + ranks - 1) / ranks + chunk;
   }
@@ -78,10 +78,16 @@ struct Sharding {
 // Workers that share passes keep gradients once.
 Sharding sharding_of(const MemoryOptions& options) {
   ZeroLevel level = options.workers > 1 ? options.zero : ZeroLevel::kNone;
-  if (options.sharing.ranks > 1) level = std::max(level, ZeroLevel::kGradients);
+  if (options.sharing.team() > 1) level = std::max(level, ZeroLevel::kGradients);
   return {.moments = level >= ZeroLevel::kMoments,
           .gradients = level >= ZeroLevel::kGradients && options.trained_elements < 0,
           .weights = level == ZeroLevel::kWeights};
+}
+
+// Of a leaf, in a pipeline whose stages go on to the next one; see StreamedPasses.
+std::int64_t passes_in_flight(const MemoryOptions& options) {
+  const bool streams = options.sharing.ranks == 1 && options.zero != ZeroLevel::kWeights;
+  return streams && !options.one_pass_leaves ? options.sharing.stages : 1;
 }
 
 // What a worker keeps of N bytes that are kept once.
@@ -266,19 +272,22 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
   std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
   std::int64_t layers = config.layers;  // that a worker has
-  if (options.sharing.cut == PassCut::kLayers) {
-    layers = (config.layers + options.sharing.ranks - 1) / options.sharing.ranks;
+  if (options.sharing.stages > 1) {
+    layers = (config.layers + options.sharing.stages - 1) / options.sharing.stages;
     kept = kept / config.layers * layers;
-  } else if (options.sharing.ranks > 1) {
+  }
+  if (options.sharing.ranks > 1) {
     // Where outputs are cut the inputs of both norms are whole.
     const std::int64_t inputs =
-        !cuts_rows(options.sharing.cut) ? config.layers * 2 * config.hidden_size * kElement : 0;
+        !cuts_rows(options.sharing.cut) ? layers * 2 * config.hidden_size * kElement : 0;
     kept = inputs + (kept - inputs + options.sharing.ranks - 1) / options.sharing.ranks;
   }
   // What enters each layer, and the inside of the one that backward is at.
   const std::int64_t token =
       options.recompute_layers ? kept / layers + layers * config.hidden_size * kElement : kept;
-  parts.push_back({"activations", options.forward_tokens * token + logit_bytes(config, options)});
+  // Of a pipeline the first stage has the most passes in flight, and the last one has the logits.
+  const std::int64_t pass = options.forward_tokens * token, logits = logit_bytes(config, options);
+  parts.push_back({"activations", std::max(pass + logits, passes_in_flight(options) * pass)});
   // The output layer's weight while its log-probs are known and not yet gone back through, and what
   // a layer's products round: its weights, its rows.
   const std::int64_t widest = std::max(config.intermediate_size, config.heads * config.head_dim);

@@ -168,7 +168,9 @@ Status StageTrainer::start_workers(const SlotOptions& slot_options) {
   SlotOptions reserved = slot_options;
   if (const Result<RoleMemory> role = stage_memory(setup_, *stage_); role.ok())
     reserved.memory = bounded_memory(slot_memory(std::span(&*role, 1), reserved), reserved, rooms);
-  const Result<WorkerSlots> slots = reserve_slots(runtime_, reserved);
+  const Result<WorkerSlots> reservation = reserve_slots(runtime_, reserved);
+  if (!reservation.ok()) return reservation.status();
+  const Result<WorkerSlots> slots = reservation->in_teams_of(setup_.config, kStageRole);
   if (!slots.ok()) return slots.status();
   if (const Status started = stage_->start(runtime_, setup_, *slots); !started.ok()) return started;
   slots_ = *slots;

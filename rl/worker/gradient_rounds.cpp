@@ -30,13 +30,18 @@ Status learn_leaf(Learner& learner, std::span<const MicroBatch> passes,
       if (const Status learned = learn(passes, turn); !learned.ok()) return learned;
       continue;
     }
-    if (passes.size() > 1) {
-      const Status learned = learn(passes.first(passes.size() - 1), turn);
+    // Stages with several passes in flight go back through the last one at different times.
+    const bool streams = learner.model().stream() != nullptr && passes.size() > 1;
+    const std::size_t before =
+        streams ? passes.size() : std::max<std::size_t>(passes.size(), 1) - 1;
+    if (before > 0) {
+      const Status learned = learn(passes.first(before), turn);
       if (!learned.ok()) return learned;
     }
     learner.expect_last_pass(adds_in_turn(adds, turn, turns), last_round && turn + 1 == turns);
-    const Status learned = passes.empty() ? learner.model().idle_pass(/*with_backward=*/true)
-                                          : learn(passes.last(1), turn);
+    const Status learned = before == passes.size()
+                               ? learner.model().idle_pass(/*with_backward=*/true)
+                               : learn(passes.last(1), turn);
     if (!learned.ok()) return learned;
   }
   return {};

@@ -6,22 +6,17 @@
 #include "rl/model/guarded.h"
 #include "rl/model/pass_team.h"
 #include "rl/worker/shared_pass.h"
+#include "rl/worker/streamed_passes.h"
 
 namespace rl {
-namespace {
 
 using runtime::Result;
 using runtime::Status;
 
-// An idle pass computes nothing: its rank is only there for what the ranks of a pass do together.
-bool is_idle(const PackedBatch& packed, const OutputOptions& wanted) {
-  return packed.ids.empty() || (packed.targets.empty() && wanted.heads.empty());
-}
-
-}  // namespace
-
 Status Passes::learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
                      const Loss& loss, Metrics& metrics, int turn) const {
+  if (model_.stream() != nullptr && micro_batches.size() > 1)
+    return StreamedPasses(model_, options_, turn).learn(micro_batches, input, loss, metrics);
   const SharedPass shared(model_, turn);
   return run(micro_batches, input, shared,
              [&](const Outputs& outputs, const MicroBatch& rows, const PackedBatch& packed) {
@@ -51,11 +46,7 @@ Status Passes::run(std::span<const MicroBatch> micro_batches, const PassInput& i
   if (model_.team() != nullptr && input.wanted.states)
     return runtime::invalid_argument("states of a shared pass: its output layer is on all ranks");
   for (const MicroBatch& rows : micro_batches) {
-    const Result<PackedBatch> packed = shared.packed([&] {
-      const bool is_mine = shared.is_own() && !rows.idle();
-      PackedBatch own = is_mine ? input.pack(rows) : PackedBatch();
-      return is_idle(own, input.wanted) ? PackedBatch() : own;
-    });
+    const Result<PackedBatch> packed = shared.packed(rows, input);
     if (!packed.ok()) return packed.status();
     if (packed->ids.empty()) {
       const Status ended = model_.idle_pass(c10::GradMode::is_enabled());

@@ -1,16 +1,14 @@
 #include "rl/worker/shared_pass.h"
 
-#include <ATen/ops/empty.h>
-
 #include <cstddef>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "rl/model/autograd.h"
 #include "rl/model/guarded.h"
 #include "rl/model/pass_team.h"
+#include "rl/model/tensor_list.h"
 #include "runtime/codec/codec.h"
 
 namespace rl {
@@ -20,50 +18,9 @@ using runtime::Status;
 
 namespace {
 
-// Those that carry a graph, in the order of Outputs.
-std::vector<at::Tensor*> with_graph(Outputs& outputs) {
-  std::vector<at::Tensor*> found;
-  const auto add = [&](at::Tensor& t) {
-    if (t.defined() && t.requires_grad()) found.push_back(&t);
-  };
-  add(outputs.logprobs.logprobs_N);
-  add(outputs.logprobs.entropy_N);
-  for (at::Tensor& head : outputs.heads) add(head);
-  add(outputs.states_NH);
-  return found;
-}
-
-// One byte for each output, whether there is a gradient, and then the gradients.
-std::vector<std::byte> encoded(const std::vector<at::Tensor>& gradients) {
-  std::vector<std::byte> bytes;
-  for (const at::Tensor& gradient : gradients)
-    bytes.push_back(gradient.defined() ? std::byte{1} : std::byte{0});
-  for (const at::Tensor& gradient : gradients) {
-    if (!gradient.defined()) continue;
-    const at::Tensor dense = gradient.contiguous();
-    const auto* data = static_cast<const std::byte*>(dense.const_data_ptr());
-    bytes.insert(bytes.end(), data, data + dense.nbytes());
-  }
-  return bytes;
-}
-
-// The gradients of these outputs; undefined where there is none.
-Result<std::vector<at::Tensor>> decoded(std::span<const std::byte> bytes,
-                                        const std::vector<at::Tensor>& outputs) {
-  std::vector<at::Tensor> gradients(outputs.size());
-  std::size_t next = outputs.size();
-  for (std::size_t i = 0; i < outputs.size() && next <= bytes.size(); ++i) {
-    if (bytes[i] == std::byte{0}) continue;
-    gradients[i] = at::empty(outputs[i].sizes(), outputs[i].options().requires_grad(false));
-    const std::size_t size = gradients[i].nbytes();
-    if (bytes.size() - next < size) break;
-    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(next), size,
-                static_cast<std::byte*>(gradients[i].mutable_data_ptr()));
-    next += size;
-  }
-  if (next != bytes.size())
-    return runtime::internal_error("gradients of other outputs than this rank's pass has");
-  return gradients;
+// An idle pass computes nothing: its rank is only there for what the ranks of a pass do together.
+bool is_idle(const PackedBatch& packed, const OutputOptions& wanted) {
+  return packed.ids.empty() || (packed.targets.empty() && wanted.heads.empty());
 }
 
 }  // namespace
@@ -100,9 +57,15 @@ Result<PackedBatch> SharedPass::packed(const std::function<PackedBatch()>& pack)
   });
 }
 
-Status SharedPass::backward(
-    const Outputs& outputs,
-    const std::function<Result<at::Tensor>(const Outputs& own)>& loss) const {
+Result<PackedBatch> SharedPass::packed(const MicroBatch& rows, const PassInput& input) const {
+  return packed([&] {
+    const bool is_mine = is_own() && !rows.idle();
+    PackedBatch own = is_mine ? input.pack(rows) : PackedBatch();
+    return is_idle(own, input.wanted) ? PackedBatch() : own;
+  });
+}
+
+Status SharedPass::backward(const Outputs& outputs, const LossOfOutputs& loss) const {
   if (model_.team() != nullptr) {
     // An adapter is whole on each rank, and has the gradients of its own rows alone.
     const bool pauses = !is_own() && !model_.used_adapter().empty();
@@ -118,40 +81,17 @@ Status SharedPass::backward(
   return value->defined() ? rl::backward(*value) : model_.idle_backward();
 }
 
-Status SharedPass::back_together(
-    const Outputs& outputs,
-    const std::function<Result<at::Tensor>(const Outputs& own)>& loss) const {
-  Outputs own = outputs;
-  std::vector<at::Tensor> there;
-  for (at::Tensor* output : with_graph(own)) {
-    there.push_back(*output);
-    *output = output->detach().requires_grad_(true);
-  }
+Status SharedPass::back_together(const Outputs& outputs, const LossOfOutputs& loss) const {
   std::vector<std::byte> bytes;
   if (is_own()) {
-    const std::vector<at::Tensor*> leaves = with_graph(own);
-    const Result<at::Tensor> value = loss(own);
-    if (!value.ok()) return value.status();
-    if (value->defined()) {
-      value->backward();
-      std::vector<at::Tensor> gradients;
-      for (const at::Tensor* leaf : leaves) gradients.push_back(leaf->grad());
-      bytes = encoded(gradients);
-    }
+    const Result<std::vector<at::Tensor>> own = output_gradients(outputs, loss);
+    if (!own.ok()) return own.status();
+    bytes = encode_tensors(*own);
   }
-  bytes = model_.team()->from(turn_, bytes, "gradients of a loss");
-  if (bytes.empty()) return model_.idle_backward();
-  const Result<std::vector<at::Tensor>> gradients = decoded(bytes, there);
+  const Result<std::vector<at::Tensor>> gradients =
+      decode_tensors(model_.team()->from(turn_, bytes, "gradients of a loss"));
   if (!gradients.ok()) return gradients.status();
-  std::vector<at::Tensor> from, with;
-  for (std::size_t i = 0; i < there.size(); ++i) {
-    if (!(*gradients)[i].defined()) continue;
-    from.push_back(there[i]);
-    with.push_back((*gradients)[i]);
-  }
-  if (from.empty()) return model_.idle_backward();
-  autograd::backward(from, with);
-  return {};
+  return backward_from(outputs, *gradients) ? Status() : model_.idle_backward();
 }
 
 Status backward(const at::Tensor& loss) {

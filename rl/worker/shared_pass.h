@@ -7,6 +7,8 @@
 
 #include "rl/model/packed_batch.h"
 #include "rl/model/transformer.h"
+#include "rl/worker/output_gradients.h"
+#include "rl/worker/passes.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -23,17 +25,15 @@ class SharedPass {
 
   /// What `pack` gives where the rows are this rank's; elsewhere what it gave there.
   runtime::Result<PackedBatch> packed(const std::function<PackedBatch()>& pack) const;
+  /// The same of a micro-batch; empty where nothing is to be computed of it.
+  runtime::Result<PackedBatch> packed(const MicroBatch& rows, const PassInput& input) const;
 
   /// Goes back from the loss of the outputs, which is computed where the rows are; an undefined one
   /// makes an idle backward pass. Errors: those of `loss`; kResourceExhausted: out of memory.
-  runtime::Status backward(
-      const Outputs& outputs,
-      const std::function<runtime::Result<at::Tensor>(const Outputs& own)>& loss) const;
+  runtime::Status backward(const Outputs& outputs, const LossOfOutputs& loss) const;
 
  private:
-  runtime::Status back_together(
-      const Outputs& outputs,
-      const std::function<runtime::Result<at::Tensor>(const Outputs& own)>& loss) const;
+  runtime::Status back_together(const Outputs& outputs, const LossOfOutputs& loss) const;
 
   const Transformer& model_;
   const int turn_;

@@ -78,7 +78,7 @@ Status check_company(const Config& config, const std::string& role, const std::s
                      const PassSharing& sharing) {
   const bool adapts =
       role != kCriticRole && config.find_int(adapter_key(role)).value_or(std::nullopt) > 0;
-  if (adapts && deals_weights(sharing.cut))
+  if (adapts && sharing.deals_weights())
     return config.out_of_range(key, "1 with " + adapter_key(role) + " above 0");
   const std::string teacher =
       role == kStageRole ? config.find_string(kTeacherKey).value_or(std::nullopt).value_or("") : "";
@@ -95,21 +95,29 @@ Status check_company(const Config& config, const std::string& role, const std::s
   return {};
 }
 
-// The key that says how many ranks share passes.
-std::string team_key(const Config& config, const std::string& role, PassCut cut) {
+// The key that says how many ranks of a stage share passes.
+std::string stage_key(const Config& config, const std::string& role, PassCut cut) {
   switch (cut) {
     case PassCut::kOutputs: break;
     case PassCut::kRows: return sequence_key_in_use(config, role);
     case PassCut::kRowsAndExperts: return expert_ranks_key(role);
-    case PassCut::kLayers: return pipeline_key_in_use(config, role);
   }
   return tensor_key_in_use(config, role);
+}
+
+// What makes teams larger than one, the stages first; empty: nothing does.
+std::vector<std::string> team_keys(const Config& config, const std::string& role,
+                                   const PassSharing& sharing) {
+  std::vector<std::string> keys;
+  if (sharing.stages > 1) keys.push_back(pipeline_key_in_use(config, role));
+  if (sharing.ranks > 1) keys.push_back(stage_key(config, role, sharing.cut));
+  return keys;
 }
 
 Result<std::int64_t> ranks_of(const Config& config, const std::string& role, PassCut cut) {
   if (cut == PassCut::kRows) return sequence_ranks(config, role);
   if (cut == PassCut::kRowsAndExperts && !is_megatron(config, role)) return 1;
-  return number_of(config, team_key(config, role, cut));
+  return number_of(config, stage_key(config, role, cut));
 }
 
 // Experts are dealt to ranks that share rows as well.
@@ -141,23 +149,25 @@ std::string pipeline_ranks_key(const std::string& role) {
 
 Result<PassSharing> pass_sharing_from_config(const Config& config, const std::string& role) {
   PassSharing sharing;
-  for (const PassCut cut :
-       {PassCut::kOutputs, PassCut::kRows, PassCut::kRowsAndExperts, PassCut::kLayers}) {
+  for (const PassCut cut : {PassCut::kOutputs, PassCut::kRows, PassCut::kRowsAndExperts}) {
     const Result<std::int64_t> ranks = ranks_of(config, role, cut);
     if (!ranks.ok()) return ranks.status();
     if (*ranks == 1) continue;
     const PassSharing other{.ranks = *ranks, .cut = cut};
     if (sharing.ranks > 1 && !go_together(sharing, other)) {
       const bool may_be_equal = sharing.cut == PassCut::kRows && cut == PassCut::kRowsAndExperts;
-      return config.out_of_range(team_key(config, role, cut),
+      return config.out_of_range(stage_key(config, role, cut),
                                  (may_be_equal ? "1 or as many as " : "1 with ") +
-                                     team_key(config, role, sharing.cut) + "=" +
+                                     stage_key(config, role, sharing.cut) + "=" +
                                      std::to_string(sharing.ranks));
     }
     sharing = other;
   }
-  if (sharing.ranks == 1) return PassSharing();
-  const std::string key = team_key(config, role, sharing.cut);
+  const Result<std::int64_t> stages = number_of(config, pipeline_key_in_use(config, role));
+  if (!stages.ok()) return stages.status();
+  sharing.stages = *stages;
+  if (sharing.team() == 1) return PassSharing();
+  const std::string key = team_keys(config, role, sharing).front();
   if (Status status = check_company(config, role, key, sharing); !status.ok()) return status;
   return sharing;
 }
@@ -168,18 +178,22 @@ const std::map<PassCut, std::string> kShared = {
     {PassCut::kOutputs, "the outputs of each pass"},
     {PassCut::kRows, "the rows of each pass"},
     {PassCut::kRowsAndExperts, "the rows of each pass and the experts"},
-    {PassCut::kLayers, "the layers of each pass"},
 };
 
 }  // namespace
 
 std::string teams_text(const Config& config, const std::string& role, std::int64_t workers) {
   const PassSharing sharing = pass_sharing_from_config(config, role).value_or(PassSharing());
-  if (sharing.ranks == 1) return {};
-  const std::int64_t teams = workers / sharing.ranks;
-  return (role == kStageRole ? "" : role + ": ") + std::to_string(teams) +
-         (teams == 1 ? " team of " : " teams of ") + std::to_string(sharing.ranks) +
-         " workers that share " + kShared.at(sharing.cut);
+  if (sharing.team() == 1) return {};
+  const std::int64_t teams = workers / sharing.team();
+  std::string text = (role == kStageRole ? "" : role + ": ") + std::to_string(teams) +
+                     (teams == 1 ? " team of " : " teams of ") + std::to_string(sharing.team()) +
+                     " workers that share ";
+  if (sharing.stages == 1) return text + kShared.at(sharing.cut);
+  text += "the layers of each pass";
+  if (sharing.ranks == 1) return text;
+  return text + ": " + std::to_string(sharing.stages) + " stages of " +
+         std::to_string(sharing.ranks) + " that share " + kShared.at(sharing.cut);
 }
 
 std::vector<std::string> unused_strategy_keys(const Config& config, const std::string& role) {
@@ -195,17 +209,22 @@ std::vector<std::string> unused_strategy_keys(const Config& config, const std::s
 
 Status check_teams(const Config& config, const std::string& role, std::int64_t workers) {
   const Result<PassSharing> sharing = pass_sharing_from_config(config, role);
-  if (!sharing.ok() || workers % sharing->ranks == 0) return sharing.status();
-  return config.out_of_range(
-      team_key(config, role, sharing->cut),
-      "a divisor of the number of workers, which is " + std::to_string(workers));
+  if (!sharing.ok() || workers % sharing->team() == 0) return sharing.status();
+  const std::vector<std::string> keys = team_keys(config, role, *sharing);
+  const std::string other =
+      keys.size() > 1 ? " (times " + std::to_string(sharing->ranks) + " of " + keys[1] + ")" : "";
+  return config.out_of_range(keys[0], "a divisor" + other + " of the number of workers, which is " +
+                                          std::to_string(workers));
 }
 
 Status check_pass_sharing(const Config& config, const std::string& role, const ModelConfig& model,
                           std::int64_t workers) {
   if (Status divides = check_teams(config, role, workers); !divides.ok()) return divides;
   const PassSharing sharing = pass_sharing_from_config(config, role).value_or(PassSharing());
-  return check_pass_parts(model, sharing).with_context(team_key(config, role, sharing.cut));
+  std::string keys;
+  for (const std::string& key : team_keys(config, role, sharing))
+    keys += (keys.empty() ? "" : ", ") + key;
+  return check_pass_parts(model, sharing).with_context(keys);
 }
 
 }  // namespace rl

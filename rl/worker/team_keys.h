@@ -28,8 +28,9 @@ std::string pipeline_ranks_key(const std::string& role);
 
 /// Keys below `megatron` count with strategy=megatron (a stage's always), and before the others.
 /// Ranks that have their own experts share the rows of their passes as well.
-/// kInvalidArgument: a number below 1; both numbers above 1; two numbers of ranks that share rows;
-/// above 1 with optimizer=Muon, a teacher's whole vocabulary, on another device than the CPU.
+/// kInvalidArgument: a number below 1; two of them above 1, but for the stages of a pipeline, whose
+/// ranks may share; two numbers of ranks that share rows; above 1 with optimizer=Muon, a teacher's
+/// whole vocabulary, on another device than the CPU.
 runtime::Result<PassSharing> pass_sharing_from_config(const Config& config,
                                                       const std::string& role);
 
@@ -43,8 +44,8 @@ std::vector<std::string> unused_strategy_keys(const Config& config, const std::s
 /// kInvalidArgument names the role's key: the teams do not divide the workers.
 runtime::Status check_teams(const Config& config, const std::string& role, std::int64_t workers);
 
-/// Whether N workers can share a model's passes. kInvalidArgument names the role's key: that
-/// of check_teams(), or the model's key heads are too few.
+/// Whether N workers can share a model's passes. kInvalidArgument names the role's keys: that
+/// of check_teams(), or the model's layers or key heads are too few.
 runtime::Status check_pass_sharing(const Config& config, const std::string& role,
                                    const ModelConfig& model, std::int64_t workers);
 

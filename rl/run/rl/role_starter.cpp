@@ -127,7 +127,9 @@ WorkerSpec RoleStarter::policy_spec() const {
 }
 
 Status RoleStarter::start_policy(Roles& roles, const std::string& rate_text) {
-  const Status started = spawner_.spawn(slots_, /*reserves=*/true, policy_spec(), roles.policy);
+  const Result<WorkerSlots> slots = slots_.in_teams_of(config_, kActorRole);
+  if (!slots.ok()) return slots.status();
+  const Status started = spawner_.spawn(*slots, /*reserves=*/true, policy_spec(), roles.policy);
   if (!started.ok()) return started;
   LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each; learning rate {}",
       slots_.size(), slots_.nodes, slots_.threads(), rate_text);
@@ -157,7 +159,9 @@ Status RoleStarter::start_rollouts(Roles& roles) {
 }
 
 Status RoleStarter::start_critic(Roles& roles) {
-  return spawner_.spawn(slots_, /*reserves=*/false, spec("critic", models_.critic), roles.critic);
+  const Result<WorkerSlots> slots = slots_.in_teams_of(config_, kCriticRole);
+  if (!slots.ok()) return slots.status();
+  return spawner_.spawn(*slots, /*reserves=*/false, spec("critic", models_.critic), roles.critic);
 }
 
 // Log-probabilities are of a teacher's own distribution, as verl's teachers give them, whatever the

@@ -75,7 +75,7 @@ TEST(StageCuts, BothEndsReadATiedTableAndTheLastOneAddsUpItsGradient) {
 }
 
 TEST(StageCuts, MoreStagesThanLayersAreRefused) {
-  const PassSharing sharing{.ranks = 3, .cut = PassCut::kLayers};
+  const PassSharing sharing{.stages = 3};
   EXPECT_EQ(check_pass_parts(testing::large_config(2), sharing).message(),
             "the model has 2 layers, which cannot be dealt to 3 stages of a pipeline");
   EXPECT_TRUE(check_pass_parts(testing::large_config(3), sharing).ok());

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <span>
@@ -19,7 +21,8 @@
 #include "rl/model/arena_units.h"
 #include "rl/model/pass_parts.h"
 #include "rl/optim/learner.h"
-#include "rl/worker/shared_pass.h"
+#include "rl/worker/gradient_rounds.h"
+#include "rl/worker/passes.h"
 #include "tests/rl/model/fixtures.h"
 #include "tests/rl/model/large_config.h"
 #include "tests/support/temporary_folder.h"
@@ -30,7 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSteps = 3;
-constexpr int kPasses = 2;  // of a leaf
 
 struct Training {
   fs::path model = {};  // empty: testing::large_config(layers)
@@ -41,17 +43,20 @@ struct Training {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   bool long_passes = false;  // of rows for several ranks, some of them shared
   bool entropies = false;    // in the loss, and squared probabilities; of 163 tokens
+  int passes = 2;            // of a leaf
 };
 
 struct Mesh {
   int ranks = 1;
   ZeroLevel zero = ZeroLevel::kNone;
   bool reshard_after_forward = true;
-  int tensor = 1;  // ranks that share each pass
+  int tensor = 1;  // ranks of a stage, that share each pass
   PassCut cut = PassCut::kOutputs;
   int shard_ranks = 0;  // see UnitWeightsOptions
+  int stages = 1;
 
-  int teams() const { return ranks / tensor; }
+  int team() const { return tensor * stages; }
+  int teams() const { return ranks / team(); }
 };
 
 struct Outcome {
@@ -69,7 +74,10 @@ PackedBatch leaf_of(const Training& run, int step, int leaf, const ModelConfig& 
   };
   PackedBatch batch;
   const bool is_empty = leaf > 0 && draw(0, 9) == 0;
-  const int sequences = is_empty ? 0 : run.long_passes ? draw(3, 5) : draw(1, 3);
+  const int sequences = is_empty          ? 0
+                        : run.passes > 2  ? draw(run.passes - 2, run.passes + 1)
+                        : run.long_passes ? draw(3, 5)
+                                          : draw(1, 3);
   constexpr int kBeginning = 66;
   const int longest = static_cast<int>(std::min<std::int64_t>(model.max_position_embeddings, 90));
   for (int i = 0; i < sequences; ++i) {
@@ -90,7 +98,7 @@ PackedBatch pass_of(const Training& run, int step, int leaf, int pass, const Mod
   const PackedBatch all = leaf_of(run, step, leaf, model);
   PackedBatch part;
   for (std::int64_t i = 0; i < all.sequences(); ++i) {
-    if (std::min<std::int64_t>(i, kPasses - 1) != pass) continue;
+    if (std::min<std::int64_t>(i, run.passes - 1) != pass) continue;
     const auto begin = static_cast<std::size_t>(all.cu_seqlens[static_cast<std::size_t>(i)]);
     const auto end = static_cast<std::size_t>(all.cu_seqlens[static_cast<std::size_t>(i) + 1]);
     part.append(std::span(all.ids).subspan(begin, end - begin));
@@ -118,30 +126,6 @@ std::unique_ptr<Transformer> load(const Training& run) {
   return std::move(*model);
 }
 
-// A pass of the rank at that position of each team, with what it has.
-void learn_batch(const Training& run, Learner& learner, int turn, const PackedBatch& own) {
-  const SharedPass shared(learner.model(), turn);
-  const auto batch = shared.packed([&] { return own; });
-  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  if (batch->sequences() == 0) {
-    const runtime::Status idle = learner.model().idle_pass(/*with_backward=*/true);
-    ASSERT_TRUE(idle.ok()) << idle.to_string();
-    return;
-  }
-  LogprobOptions logprobs;
-  if (run.entropies) logprobs = {.temperature = 0.7F, .with_entropy = true, .with_squares = true};
-  const auto outputs = learner.model().outputs(*batch, {.logprobs = logprobs});
-  ASSERT_TRUE(outputs.ok()) << outputs.status().to_string();
-  const runtime::Status back =
-      shared.backward(*outputs, [&](const Outputs& mine) -> runtime::Result<at::Tensor> {
-        const TokenLogprobs& of = mine.logprobs;
-        if (!run.entropies) return of.logprobs_N.sum() * -0.01;
-        return ((of.entropy_N - of.logprobs_N) * of.squares_N).sum() * 0.01;
-      });
-  ASSERT_TRUE(back.ok()) << back.to_string();
-  learner.model().end_pass();
-}
-
 // Steps of a training, from a checkpoint and into another where there are any.
 struct Stretch {
   int first = 0;
@@ -157,52 +141,112 @@ LearnerOptions learner_options(const Training& run, const Mesh& mesh) {
   options.zero = mesh.zero;
   options.reshard_after_forward = mesh.reshard_after_forward;
   options.shard_ranks = mesh.shard_ranks;
-  options.sharing = {mesh.tensor, mesh.cut};
+  options.sharing = {mesh.tensor, mesh.cut, mesh.stages};
   return options;
+}
+
+runtime::Result<at::Tensor> loss_of(const Training& run, const Outputs& outputs) {
+  const TokenLogprobs& of = outputs.logprobs;
+  if (!run.entropies) return of.logprobs_N.sum() * -0.01;
+  return ((of.entropy_N - of.logprobs_N) * of.squares_N).sum() * 0.01;
 }
 
 // One rank's passes of a step, a round of leaves after the other.
 void make_passes(const Training& run, const Mesh& mesh, int rank, int step, Learner& learner) {
   const ModelConfig& model = learner.model().config();
+  std::vector<GradientRound> rounds;
+  std::vector<MicroBatch> passes;  // pass i of a round's leaf is row i
   for (int first = 0; first < run.leaves; first += mesh.ranks) {
-    std::vector<std::uint8_t> adds;
-    for (int leaf = first; leaf < first + mesh.ranks; ++leaf)
-      adds.push_back(leaf < run.leaves && leaf_of(run, step, leaf, model).sequences() > 0 ? 1 : 0);
-    learner.begin_leaf(first + rank);
-    const bool last = first + mesh.ranks >= run.leaves;
-    for (int turn = 0; turn < mesh.tensor; ++turn) {
-      std::vector<std::uint8_t> in_turn(adds.size(), 0);
-      for (int of = turn * mesh.teams(); of < (turn + 1) * mesh.teams(); ++of)
-        in_turn[static_cast<std::size_t>(of)] = adds[static_cast<std::size_t>(of)];
-      for (int pass = 0; pass < kPasses; ++pass) {
-        if (pass + 1 == kPasses && learner.sums_in_passes())
-          learner.expect_last_pass(in_turn, last && turn + 1 == mesh.tensor);
-        learn_batch(run, learner, turn, pass_of(run, step, first + rank, pass, model));
-      }
+    GradientRound& round = rounds.emplace_back();
+    round.leaf = first + rank;
+    round.passes = run.passes;
+    for (int leaf = first; leaf < first + mesh.ranks; ++leaf) {
+      const bool adds = leaf < run.leaves && leaf_of(run, step, leaf, model).sequences() > 0;
+      round.adds.push_back(adds ? 1 : 0);
     }
-    const runtime::Status added = learner.add_round(adds, last);
-    ASSERT_TRUE(added.ok()) << added.to_string();
+    for (int pass = 0; pass < run.passes; ++pass) {
+      const std::int64_t row = std::ssize(passes);
+      passes.push_back({row, row + 1});
+    }
   }
+  LogprobOptions logprobs;
+  if (run.entropies) logprobs = {.temperature = 0.7F, .with_entropy = true, .with_squares = true};
+  const PassInput input{.pack =
+                            [&](const MicroBatch& row) {
+                              const int round = static_cast<int>(row.first) / run.passes;
+                              return pass_of(run, step, round * mesh.ranks + rank,
+                                             static_cast<int>(row.first) % run.passes, model);
+                            },
+                        .wanted = {.logprobs = logprobs}};
+  Metrics metrics;
+  const Passes runner(learner.model(), {});
+  const runtime::Status learned =
+      learn_in_rounds(learner, passes, rounds, [&](std::span<const MicroBatch> of_round, int turn) {
+        return runner.learn(
+            of_round, input,
+            [&](const Outputs& outputs, const MicroBatch&, const PackedBatch& packed, Metrics&) {
+              // Of one sequence in seven nothing is learned.
+              return packed.ids.front() % 7 == 3 ? at::Tensor() : loss_of(run, outputs);
+            },
+            metrics, turn);
+      });
+  ASSERT_TRUE(learned.ok()) << learned.to_string();
+}
+
+using Communicators = std::vector<std::unique_ptr<Communicator>>;
+
+// By rank: those that each is linked to, which have these ranks.
+void link(Communicators& all, const std::vector<int>& ranks) {
+  auto links = make_thread_links(static_cast<int>(ranks.size()));
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    all[static_cast<std::size_t>(ranks[i])] = std::make_unique<Communicator>(std::move(links[i]));
+}
+
+void link_stages(std::vector<std::unique_ptr<PipelineLinks>>& all, const std::vector<int>& ranks) {
+  const auto size = static_cast<int>(ranks.size());
+  auto stages = make_thread_links(size), losses = make_thread_links(size);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    auto links = std::make_unique<PipelineLinks>();
+    links->stages = std::make_unique<PeerMessages>(std::move(stages[i]));
+    links->losses = std::make_unique<PeerMessages>(std::move(losses[i]));
+    all[static_cast<std::size_t>(ranks[i])] = std::move(links);
+  }
+}
+
+std::vector<TrainingRanks> linked_ranks(const Mesh& mesh) {
+  const auto size = static_cast<std::size_t>(mesh.ranks);
+  Communicators all(size), teams(size), stages(size);
+  std::vector<std::unique_ptr<PipelineLinks>> pipelines(size);
+  std::vector<int> every(size);
+  std::iota(every.begin(), every.end(), 0);
+  link(all, every);
+  for (int team = 0; mesh.team() > 1 && team < mesh.teams(); ++team) {
+    std::vector<int> members;
+    for (int position = 0; position < mesh.team(); ++position)
+      members.push_back(position * mesh.teams() + team);
+    link(teams, members);
+    for (int stage = 0; mesh.tensor > 1 && mesh.stages > 1 && stage < mesh.stages; ++stage) {
+      const auto first = members.begin() + stage * mesh.tensor;
+      link(stages, {first, first + mesh.tensor});
+    }
+    if (mesh.tensor == 1) link_stages(pipelines, members);
+  }
+  std::vector<TrainingRanks> ranks;
+  for (std::size_t rank = 0; rank < size; ++rank)
+    ranks.emplace_back(std::move(all[rank]), std::move(teams[rank]), std::move(stages[rank]))
+        .pipeline = std::move(pipelines[rank]);
+  return ranks;
 }
 
 Outcome train_on(const Training& run, const Mesh& mesh, const Stretch& stretch = {}) {
   Outcome outcome;
   outcome.trained.resize(static_cast<std::size_t>(mesh.ranks));
-  auto links = make_thread_links(mesh.ranks);
-  std::vector<std::unique_ptr<Communicator>> teams(static_cast<std::size_t>(mesh.ranks));
-  for (int team = 0; mesh.tensor > 1 && team < mesh.teams(); ++team) {
-    auto of_team = make_thread_links(mesh.tensor);
-    for (int position = 0; position < mesh.tensor; ++position)
-      teams[static_cast<std::size_t>(position * mesh.teams() + team)] =
-          std::make_unique<Communicator>(std::move(of_team[static_cast<std::size_t>(position)]));
-  }
+  std::vector<TrainingRanks> ranks = linked_ranks(mesh);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < mesh.ranks; ++rank) {
     threads.emplace_back([&, rank] {
       const auto at = static_cast<std::size_t>(rank);
-      Learner learner(load(run),
-                      {std::make_unique<Communicator>(std::move(links[at])), std::move(teams[at])},
-                      learner_options(run, mesh));
+      Learner learner(load(run), std::move(ranks[at]), learner_options(run, mesh));
       if (!stretch.from.empty()) {
         const runtime::Status loaded = learner.load(stretch.from);
         ASSERT_TRUE(loaded.ok()) << loaded.to_string();
@@ -248,15 +292,19 @@ void expect_two_units(const fs::path& folder, const Outcome& outcome) {
   EXPECT_LE(outcome.most_weights, most);
 }
 
-// One of the numbers of ranks that may share a pass.
-int drawn_tensor(const fs::path& folder, int ranks, PassCut cut, int least, int drawn) {
+// One of the ways in which that many ranks may share a pass, with at least as many stages, or ranks
+// without stages.
+PassSharing drawn_sharing(const fs::path& folder, int ranks, PassSharing sharing, int drawn) {
   const auto config = ModelConfig::load(folder);
   EXPECT_TRUE(config.ok());
-  std::vector<int> possible;
-  for (int tensor = least; tensor <= ranks; ++tensor)
-    if (ranks % tensor == 0 && check_pass_parts(*config, {.ranks = tensor, .cut = cut}).ok())
-      possible.push_back(tensor);
-  return possible[static_cast<std::size_t>(drawn) % possible.size()];
+  std::vector<std::int64_t> possible;
+  const bool draws_stages = sharing.stages > 1;
+  std::int64_t& drawn_number = draws_stages ? sharing.stages : sharing.ranks;
+  for (; drawn_number <= ranks; ++drawn_number)
+    if (ranks % sharing.team() == 0 && check_pass_parts(*config, sharing).ok())
+      possible.push_back(drawn_number);
+  drawn_number = possible[static_cast<std::size_t>(drawn) % possible.size()];
+  return sharing;
 }
 
 // A divisor of the ranks, or 0.
@@ -278,21 +326,21 @@ const char* text_of(PassCut cut) {
     case PassCut::kOutputs: break;
     case PassCut::kRows: return " by rows";
     case PassCut::kRowsAndExperts: return " by rows and experts";
-    case PassCut::kLayers: return " by layers";
   }
   return " by outputs";
 }
 
-// Returns the mesh that was drawn, with teams that share passes in that way, where one is given.
+// Returns the mesh that was drawn, with teams of at least these that share passes, where they are
+// given.
 Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed, bool long_passes,
-                      std::optional<PassCut> cut = std::nullopt) {
+                      std::optional<PassSharing> sharing = std::nullopt, int passes = 2) {
   std::mt19937 random(static_cast<unsigned>(seed));
   const auto draw = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };
-  Training run{.model = folder, .seed = seed, .long_passes = long_passes};
+  Training run{.model = folder, .seed = seed, .long_passes = long_passes, .passes = passes};
   run.leaves = draw(3, run.long_passes ? 4 : 8);
-  run.adapter = draw(0, 2) == 0 && !(cut && deals_weights(*cut));
+  run.adapter = draw(0, 2) == 0 && !(sharing && sharing->deals_weights());
   run.optimizer = draw(0, 2) == 0 ? OptimizerKind::kSgd : OptimizerKind::kAdamW;
   SCOPED_TRACE(folder.filename().string() + ", seed " + std::to_string(seed) + ", " +
                std::to_string(run.leaves) + " leaves" + (run.adapter ? ", an adapter" : "") +
@@ -303,17 +351,20 @@ Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed, bool long_pass
   Mesh several{.ranks = run.long_passes ? 2 * draw(1, 2) : draw(2, 8),
                .zero = static_cast<ZeroLevel>(draw(0, 3)),
                .reshard_after_forward = draw(0, 2) > 0};
-  const bool is_shared = run.long_passes || cut;
-  if (cut == PassCut::kLayers) several.ranks = 2 * draw(1, 4);
-  several.tensor = drawn_tensor(folder, several.ranks, cut.value_or(PassCut::kOutputs),
-                                /*least=*/is_shared ? 2 : 1, draw(0, 3));
+  if (sharing && sharing->stages > 1)
+    several.ranks =
+        static_cast<int>(sharing->team()) * draw(1, 8 / static_cast<int>(sharing->team()));
+  const PassSharing least = sharing.value_or(PassSharing{.ranks = run.long_passes ? 2 : 1});
+  const PassSharing drawn = drawn_sharing(folder, several.ranks, least, draw(0, 3));
+  several.tensor = static_cast<int>(drawn.ranks);
+  several.stages = static_cast<int>(drawn.stages);
   several.shard_ranks = drawn_shard(several.ranks, draw(0, 11));
   if (run.long_passes || draw(0, 4) == 0) several.cut = PassCut::kRows;
-  if (cut) several.cut = *cut;
+  if (sharing) several.cut = sharing->cut;
   SCOPED_TRACE(std::to_string(several.ranks) + " ranks, ZeRO " +
                std::to_string(static_cast<int>(several.zero)) + ", teams of " +
-               std::to_string(several.tensor) + text_of(several.cut) + ", shards of " +
-               std::to_string(several.shard_ranks));
+               std::to_string(several.stages) + " stages of " + std::to_string(several.tensor) +
+               text_of(several.cut) + ", shards of " + std::to_string(several.shard_ranks));
   const Outcome all = train_on(run, several);
   EXPECT_EQ(all.norms, one.norms);
   if (several.zero == ZeroLevel::kWeights && several.reshard_after_forward)
@@ -383,9 +434,14 @@ TEST(AnyMesh, EntropiesOverAnOddVocabulary) {
     const Training run{.seed = 9, .leaves = 4, .long_passes = long_passes, .entropies = true};
     const Outcome one = train_on(run, {});
     ASSERT_GT(one.norms.front(), 0.0);
-    for (const PassCut cut : {PassCut::kOutputs, PassCut::kRows, PassCut::kLayers}) {
-      SCOPED_TRACE(text_of(cut));
-      const Outcome all = train_on(run, {.ranks = 2, .tensor = 2, .cut = cut});
+    for (const Mesh& mesh : {Mesh{.ranks = 2, .tensor = 2},
+                             {.ranks = 2, .tensor = 2, .cut = PassCut::kRows},
+                             {.ranks = 2, .stages = 2},
+                             {.ranks = 4, .tensor = 2, .stages = 2},
+                             {.ranks = 4, .tensor = 2, .cut = PassCut::kRows, .stages = 2}}) {
+      SCOPED_TRACE(std::to_string(mesh.stages) + " stages of " + std::to_string(mesh.tensor) +
+                   text_of(mesh.cut));
+      const Outcome all = train_on(run, mesh);
       EXPECT_EQ(all.norms, one.norms);
       for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
     }
@@ -408,7 +464,8 @@ TEST(AnyMesh, TrainsEveryFamilyToTheSameBits) {
       if (in_groups && drawn.zero == ZeroLevel::kWeights) ++grouped;
     }
     if (!can_share(folder, {.ranks = 2, .cut = PassCut::kRowsAndExperts})) continue;
-    (void)expect_same_bits(folder, ++seed, /*long_passes=*/true, PassCut::kRowsAndExperts);
+    (void)expect_same_bits(folder, ++seed, /*long_passes=*/true,
+                           PassSharing{.ranks = 2, .cut = PassCut::kRowsAndExperts});
     ++mixtures;
   }
   EXPECT_GT(shared, 9);
@@ -423,28 +480,48 @@ TEST(AnyMesh, PipelinesTrainEveryFamilyToTheSameBits) {
   int families = 0;
   int sharded = 0;
   for (const fs::path& folder : testing::model_cases()) {
-    if (!can_share(folder, {.ranks = 2, .cut = PassCut::kLayers})) continue;
+    if (!can_share(folder, {.stages = 2})) continue;
     ++families;
     for (const bool long_passes : {false, true}) {
-      const Mesh drawn = expect_same_bits(folder, ++seed, long_passes, PassCut::kLayers);
+      const Mesh drawn = expect_same_bits(folder, ++seed, long_passes, PassSharing{.stages = 2});
       if (drawn.zero == ZeroLevel::kWeights) ++sharded;
     }
+    (void)expect_same_bits(folder, ++seed, /*long_passes=*/false, PassSharing{.stages = 2},
+                           /*passes=*/5);
   }
   EXPECT_GT(families, 20);
   EXPECT_GT(sharded, 2);
 }
 
+TEST(AnyMesh, StagesOfSeveralRanksTrainEveryFamilyToTheSameBits) {
+  std::uint64_t seed = 2000;
+  std::map<PassCut, int> families;
+  for (const fs::path& folder : testing::model_cases()) {
+    for (const PassCut cut : {PassCut::kOutputs, PassCut::kRows, PassCut::kRowsAndExperts}) {
+      const PassSharing sharing{.ranks = 2, .cut = cut, .stages = 2};
+      if (!can_share(folder, sharing)) continue;
+      ++families[cut];
+      const Mesh drawn =
+          expect_same_bits(folder, ++seed, /*long_passes=*/cut != PassCut::kOutputs, sharing);
+      EXPECT_GE(drawn.team(), 4);
+    }
+  }
+  EXPECT_GT(families[PassCut::kOutputs], 15);
+  EXPECT_GT(families[PassCut::kRows], 15);
+  EXPECT_GT(families[PassCut::kRowsAndExperts], 2);
+}
+
 // Of stages of one layer and of two, in teams side by side, and a checkpoint of them.
 TEST(AnyMesh, PipelinesOfUnevenStages) {
   const support::TemporaryFolder folder;
-  const Training run{.layers = 5, .seed = 5, .leaves = 5};
+  const Training run{.layers = 5, .seed = 5, .leaves = 5, .passes = 6};
   const Outcome one = train_on(run, {});
   ASSERT_GT(one.norms.front(), 0.0);
   for (const auto& [ranks, stages] : {std::array{2, 2}, {3, 3}, {6, 3}}) {
     for (const ZeroLevel zero : {ZeroLevel::kNone, ZeroLevel::kWeights}) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(stages) + " stages, ZeRO " +
                    std::to_string(static_cast<int>(zero)));
-      const Mesh mesh{.ranks = ranks, .zero = zero, .tensor = stages, .cut = PassCut::kLayers};
+      const Mesh mesh{.ranks = ranks, .zero = zero, .stages = stages};
       const fs::path saved = folder.file(std::to_string(ranks * 4 + static_cast<int>(zero)));
       (void)train_on(run, mesh, {.last = 2, .into = saved});
       const Outcome rest = train_on(run, {}, {.first = 2, .from = saved});

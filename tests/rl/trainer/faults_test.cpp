@@ -23,6 +23,13 @@ std::string drawn_sharing(int workers, int drawn) {
     case 0: return " parallel_config.tensor_parallel_size=2";
     case 1: return " actor_rollout_ref.actor.ulysses_sequence_parallel_size=2";
     case 2: return " actor_rollout_ref.actor.fsdp_config.fsdp_size=2";
+    case 3: return " parallel_config.pipeline_parallel_size=2";
+    case 4:
+      return " parallel_config.pipeline_parallel_size=2"
+             " actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1";
+    case 5:
+      return std::string(" parallel_config.pipeline_parallel_size=2") +
+             (workers == 4 ? " parallel_config.tensor_parallel_size=2" : "");
     default: return "";
   }
 }
@@ -51,7 +58,7 @@ TEST_P(FaultsTest, EndTheRunWithinItsDeadlineAndAreTold) {
         " trainer.n_gpus_per_node=" + std::to_string(number) +
         " actor_rollout_ref.actor.fsdp_config.zero_level=" + std::to_string(zero) +
         (draw(0, 2) == 0 ? " algorithm.adv_estimator=gae critic.optim.lr=1e-3" : "") +
-        (draw(0, 1) == 0 ? " trainer.gradient_leaves=6" : "") + drawn_sharing(number, draw(0, 3))));
+        (draw(0, 1) == 0 ? " trainer.gradient_leaves=6" : "") + drawn_sharing(number, draw(0, 6))));
     ASSERT_TRUE(wait_for_step(pid, run, step)) << read(folder_ / "output");
     support::work_for(std::chrono::milliseconds(pause_ms));
     const std::vector<pid_t> all = workers();

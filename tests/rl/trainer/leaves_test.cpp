@@ -87,6 +87,31 @@ TEST_F(LeavesTest, WorkersThatSharePassesWriteTheSameModel) {
                        "1 team of 2 workers that share the rows of each pass") == whole);
 }
 
+// Leaves of one pass, and of several, which are in flight at once in pipelines.
+TEST_F(LeavesTest, TwentyStepsOnEveryMeshWriteTheSameModel) {
+  const std::string actor = " actor_rollout_ref.actor.";
+  const std::string zero = actor + "fsdp_config.zero_level=";
+  const std::string tensor = " parallel_config.tensor_parallel_size=2";
+  const std::string pipeline = " parallel_config.pipeline_parallel_size=2";
+  const std::string stages = "2 stages of 2 that share the outputs of each pass";
+  for (const std::string& passes : {std::string(), actor + "ppo_micro_batch_size_per_gpu=4"}) {
+    const std::string name = passes.empty() ? "one-" : "several-";
+    const std::string command = train_command(
+        "data.train_batch_size=12 actor_rollout_ref.actor.ppo_mini_batch_size=6 "
+        "trainer.total_training_steps=20" +
+        passes);
+    const std::string whole = model_of(name + "alone", command, 1);
+    EXPECT_TRUE(model_of(name + "zero", command + zero + "3", 3) == whole);
+    EXPECT_TRUE(model_of(name + "tensor", command + tensor, 2) == whole);
+    EXPECT_TRUE(model_of(name + "sequence",
+                         command + actor + "ulysses_sequence_parallel_size=2" + zero + "1",
+                         2) == whole);
+    EXPECT_TRUE(model_of(name + "pipeline", command + pipeline, 2) == whole);
+    EXPECT_TRUE(model_of(name + "pipelines", command + pipeline + zero + "3", 4) == whole);
+    EXPECT_TRUE(model_of(name + "stages", command + tensor + pipeline, 4, stages) == whole);
+  }
+}
+
 // A critic learns beside, after a warm start, and mini-batches have fewer prompts than workers.
 TEST_F(LeavesTest, WeightsAreKeptOnceInEveryKindOfPass) {
   const std::string three = "data.train_batch_size=4 trainer.total_training_steps=3 ";

@@ -9,6 +9,7 @@
 #include "rl/actor/worker_group.h"
 #include "rl/config/stage_keys.h"
 #include "rl/worker/policy_options.h"
+#include "rl/worker/team_keys.h"
 #include "rl/worker/toy_model.h"
 #include "tests/support/temporary_folder.h"
 
@@ -482,6 +483,31 @@ TEST(WorkerSlots, AWorkerHasAtLeastOneThread) {
   EXPECT_EQ(slots.bundle_of(5), 1U) << "a bundle a node";
   slots.device = "cuda";
   EXPECT_EQ(slots.bundle_of(5), 5U) << "a bundle a GPU";
+}
+
+TEST(WorkerSlots, RanksThatSharePassesAreOnOneNode) {
+  WorkerSlots slots;
+  slots.nodes = 2;
+  slots.per_node = 4;
+  const auto slots_of_ranks = [&slots](std::vector<int> ranks) {
+    std::vector<std::int64_t> found;
+    for (const int rank : ranks) found.push_back(slots.slot_of(rank));
+    return found;
+  };
+  using Slots = std::vector<std::int64_t>;
+  const auto pairs = slots.in_teams_of(config({std::string(kTensorRanksKey) + "=2"}), kCriticRole);
+  ASSERT_TRUE(pairs.ok()) << pairs.status().to_string();
+  slots = *pairs;
+  // Of four teams, the rank at position p of team d is p * 4 + d.
+  EXPECT_EQ(slots_of_ranks({0, 4, 1, 5, 2, 6, 3, 7}), Slots({0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(slots.bundle_of(5), 0U);
+  EXPECT_EQ(slots.bundle_of(2), 1U);
+  const auto one = slots.in_teams_of(config({std::string(kTensorRanksKey) + "=8"}), kCriticRole);
+  ASSERT_TRUE(one.ok());
+  slots = *one;
+  EXPECT_EQ(slots_of_ranks({0, 1, 2, 3, 4, 5, 6, 7}), Slots({0, 1, 2, 3, 4, 5, 6, 7}));
+  const auto uneven = slots.in_teams_of(config({std::string(kTensorRanksKey) + "=3"}), kCriticRole);
+  EXPECT_NE(uneven.status().message().find(kTensorRanksKey), std::string::npos);
 }
 
 }  // namespace

@@ -136,18 +136,14 @@ TEST(TeamKeys, LayersGoOverTheStagesOfAPipeline) {
     return pass_sharing_from_config(*config, kActorRole);
   };
   const std::string own = "actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=2";
-  EXPECT_EQ(sharing({own})->ranks, 2);
-  EXPECT_EQ(sharing({own})->cut, PassCut::kLayers);
-  EXPECT_EQ(sharing({"parallel_config.pipeline_parallel_size=3"})->ranks, 3);
-  EXPECT_EQ(sharing({own, "parallel_config.pipeline_parallel_size=3"})->ranks, 2);
-  EXPECT_EQ(sharing({own, "parallel_config.tensor_parallel_size=2"}).status().message(),
-            "actor_rollout_ref.actor.megatron.pipeline_model_parallel_size: must be 1 with "
-            "parallel_config.tensor_parallel_size=2, got 2 (from the command line)");
-  EXPECT_FALSE(sharing({own, "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"}).ok());
+  EXPECT_EQ(sharing({own})->stages, 2);
+  EXPECT_EQ(sharing({own})->ranks, 1);
+  EXPECT_EQ(sharing({"parallel_config.pipeline_parallel_size=3"})->stages, 3);
+  EXPECT_EQ(sharing({own, "parallel_config.pipeline_parallel_size=3"})->stages, 2);
   EXPECT_FALSE(sharing({own, "actor_rollout_ref.model.lora_rank=4"}).ok());
   const auto config = Config::load({.file = {}, .overrides = {own}});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
-  EXPECT_EQ(pass_sharing_from_config(*config, kActorRole)->ranks, 1);
+  EXPECT_EQ(pass_sharing_from_config(*config, kActorRole)->stages, 1);
   EXPECT_EQ(unused_strategy_keys(*config, kActorRole).size(), 1u);
   const auto all =
       Config::load({.file = {}, .overrides = {"parallel_config.pipeline_parallel_size=3"}});
@@ -158,6 +154,41 @@ TEST(TeamKeys, LayersGoOverTheStagesOfAPipeline) {
   EXPECT_EQ(check_pass_sharing(*all, kCriticRole, model, 6).message(),
             "parallel_config.pipeline_parallel_size: the model has 2 layers, which cannot be dealt "
             "to 3 stages of a pipeline");
+}
+
+TEST(TeamKeys, RanksOfAStageShareItsLayers) {
+  const auto load = [](std::vector<std::string> overrides) {
+    overrides.push_back("parallel_config.pipeline_parallel_size=2");
+    overrides.push_back("actor_rollout_ref.actor.strategy=megatron");
+    auto config = Config::load({.file = {}, .overrides = std::move(overrides)});
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return std::move(*config);
+  };
+  const auto sharing = [&](std::vector<std::string> overrides) {
+    return pass_sharing_from_config(load(std::move(overrides)), kActorRole);
+  };
+  const std::string tensor = "parallel_config.tensor_parallel_size=2";
+  EXPECT_EQ(sharing({tensor})->team(), 4);
+  EXPECT_EQ(sharing({tensor})->cut, PassCut::kOutputs);
+  EXPECT_EQ(sharing({"actor_rollout_ref.actor.ulysses_sequence_parallel_size=3"})->team(), 6);
+  EXPECT_EQ(sharing({"actor_rollout_ref.actor.megatron.expert_model_parallel_size=2"})->cut,
+            PassCut::kRowsAndExperts);
+  EXPECT_FALSE(sharing({tensor, "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"}).ok());
+  EXPECT_FALSE(sharing({tensor, "actor_rollout_ref.model.lora_rank=4"}).ok());
+  const Config both = load({tensor});
+  EXPECT_EQ(teams_text(both, kCriticRole, 8),
+            "critic: 2 teams of 4 workers that share the layers of each pass: 2 stages of 2 that "
+            "share the outputs of each pass");
+  EXPECT_EQ(check_teams(both, kCriticRole, 6).message(),
+            "parallel_config.pipeline_parallel_size: must be a divisor (times 2 of "
+            "parallel_config.tensor_parallel_size) of the number of workers, which is 6, got 2 "
+            "(from the command line)");
+  ModelConfig model;
+  model.layers = 2;
+  model.kv_heads = 1;
+  EXPECT_EQ(check_pass_sharing(both, kCriticRole, model, 4).message(),
+            "parallel_config.pipeline_parallel_size, parallel_config.tensor_parallel_size: the "
+            "model has 1 key heads, which cannot be dealt to 2 ranks that share each pass");
 }
 
 TEST(TeamKeys, WhatDoesNotGoWithThemIsNamed) {

@@ -1,0 +1,23 @@
+// PipelineLinks: what the stages of a pipeline tell one another while several passes are in flight.
+#pragma once
+
+#include <memory>
+
+#include "rl/comm/peer_messages.h"
+
+namespace rl {
+
+/// Both between the same ranks, the stages in their order.
+struct PipelineLinks {
+  std::unique_ptr<PeerMessages> stages;  // rows and gradients
+  /// Outputs and their gradients, between the last stage and the one whose rows they are of: there
+  /// by a thread of its own.
+  std::unique_ptr<PeerMessages> losses;
+
+  void abort(const runtime::Status& why) const {
+    stages->abort(why);
+    losses->abort(why);
+  }
+};
+
+}  // namespace rl

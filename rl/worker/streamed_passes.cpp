@@ -1,0 +1,176 @@
+#include "rl/worker/streamed_passes.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "rl/model/autograd.h"
+#include "rl/model/guarded.h"
+#include "rl/model/tensor_list.h"
+#include "rl/worker/output_gradients.h"
+#include "rl/worker/shared_pass.h"
+#include "runtime/core/thread.h"
+
+namespace rl {
+
+using runtime::Result;
+using runtime::Status;
+
+namespace {
+
+// What a pass gives, as the ranks send it.
+std::vector<at::Tensor> listed(const Outputs& outputs) {
+  std::vector<at::Tensor> list = {outputs.logprobs.logprobs_N, outputs.logprobs.entropy_N,
+                                  outputs.logprobs.squares_N};
+  list.insert(list.end(), outputs.heads.begin(), outputs.heads.end());
+  return list;
+}
+
+Result<Outputs> unlisted(const Result<std::vector<at::Tensor>>& list) {
+  if (!list.ok()) return list.status();
+  if (list->size() < 3) return runtime::internal_error("outputs of a pass that are cut off");
+  Outputs outputs;
+  outputs.logprobs = {(*list)[0], (*list)[1], (*list)[2]};
+  outputs.heads.assign(list->begin() + 3, list->end());
+  return outputs;
+}
+
+Status send(PeerMessages& links, int peer, const std::vector<at::Tensor>& tensors,
+            std::string_view what) {
+  const auto bytes = std::make_shared<const std::vector<std::byte>>(encode_tensors(tensors));
+  return links.send(peer, /*channel=*/0, *bytes, bytes, what);
+}
+
+}  // namespace
+
+StreamedPasses::StreamedPasses(const Transformer& model, const PassOptions& options, int turn)
+    : model_(model), options_(options), stream_(*model.stream()), turn_(turn) {}
+
+Status StreamedPasses::learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
+                             const Passes::Loss& loss, Metrics& metrics) {
+  if (const Status packed = pack(micro_batches, input); !packed.ok()) return packed;
+  Status computed;
+  runtime::Thread losses;
+  if (is_own() && !stream_.is_last()) {
+    auto started = runtime::Thread::start_real([&] { computed = compute_losses(loss, metrics); });
+    if (!started.ok()) {
+      stream_.links().abort(started.status());
+      return started.status();
+    }
+    losses = std::move(*started);
+  }
+  const Status status =
+      guarded<void>("passes of a pipeline", [&] { return run(input, loss, metrics); });
+  if (!status.ok()) stream_.links().abort(status);
+  if (losses.joinable()) losses.join();
+  // Where a loss has failed its passes have failed for it.
+  const bool loss_failed =
+      !computed.ok() && (status.ok() || computed.code() != runtime::ErrorCode::kUnavailable);
+  return loss_failed ? computed : status;
+}
+
+// All ranks take part in each, so that it is done before stages go their own ways.
+Status StreamedPasses::pack(std::span<const MicroBatch> micro_batches, const PassInput& input) {
+  const SharedPass shared(model_, turn_);
+  for (const MicroBatch& rows : micro_batches) {
+    Result<PackedBatch> packed = shared.packed(rows, input);
+    if (!packed.ok()) return packed.status();
+    if (!packed->ids.empty()) passes_.push_back({rows, std::move(*packed)});
+  }
+  return {};
+}
+
+Status StreamedPasses::run(const PassInput& input, const Passes::Loss& loss, Metrics& metrics) {
+  const std::size_t count = passes_.size();
+  const auto behind = static_cast<std::size_t>(stream_.stages() - 1 - stream_.stage());
+  const std::size_t ahead = std::min(behind, count);
+  for (std::size_t next = 0; next < count + ahead; ++next) {
+    if (next < count) {
+      if (const Status made = forward(passes_[next], input); !made.ok()) return made;
+    }
+    if (next < ahead) continue;
+    Pass& pass = passes_[next - ahead];
+    if (const Status back = backward(pass, loss, metrics); !back.ok()) return back;
+    pass.made = {};
+    model_.end_pass();
+  }
+  settle_embeddings(0);
+  const PipelineLinks& links = stream_.links();
+  if (const Status sent = links.stages->flush(); !sent.ok()) return sent;
+  return stream_.is_last() ? links.losses->flush() : Status();
+}
+
+Status StreamedPasses::forward(Pass& pass, const PassInput& input) {
+  Result<StagePass> made = model_.stage_pass(pass.packed, input.wanted, options_);
+  if (!made.ok()) return made.status();
+  pass.made = std::move(*made);
+  if (!stream_.is_last() || is_own()) return {};
+  return send(*stream_.links().losses, turn_, listed(pass.made.outputs), "outputs of a pass");
+}
+
+Status StreamedPasses::backward(Pass& pass, const Passes::Loss& loss, Metrics& metrics) {
+  if (stream_.is_last()) return backward_of_last(pass, loss, metrics);
+  const at::Tensor gradient = stream_.taken_back(pass.made.hidden);
+  if (gradient.defined())
+    autograd::backward({pass.made.hidden}, {gradient});
+  else
+    stream_.give_back_nothing(model_.has_tied_stages());
+  return {};
+}
+
+Status StreamedPasses::backward_of_last(Pass& pass, const Passes::Loss& loss, Metrics& metrics) {
+  std::vector<at::Tensor> gradients;
+  if (is_own()) {
+    auto own = output_gradients(pass.made.outputs, [&](const Outputs& outputs) {
+      return loss(outputs, pass.rows, pass.packed, metrics);
+    });
+    if (!own.ok()) return own.status();
+    gradients = std::move(*own);
+  } else {
+    const auto message =
+        stream_.links().losses->receive(turn_, /*channel=*/0, "gradients of a loss");
+    if (!message.ok()) return message.status();
+    auto told = decode_tensors(*message);
+    if (!told.ok()) return told.status();
+    gradients = std::move(*told);
+  }
+  // Those before have sent theirs: the first stage made this pass after it had gone back through
+  // them.
+  settle_embeddings(static_cast<std::size_t>(stream_.stages()) - 1);
+  const bool learns = backward_from(pass.made.outputs, gradients);
+  if (!learns) stream_.give_back_nothing(/*tied=*/false);
+  if (!model_.has_tied_stages()) return {};
+  model_.wait_for_embeddings(*pass.made.rows, learns);
+  embedded_.push_back(pass.made.rows);
+  return {};
+}
+
+// Until no more than so many are missing.
+void StreamedPasses::settle_embeddings(std::size_t waiting) {
+  for (; embedded_.size() > waiting; embedded_.pop_front())
+    model_.settle_embeddings(*embedded_.front());
+}
+
+Status StreamedPasses::compute_losses(const Passes::Loss& loss, Metrics& metrics) {
+  PeerMessages& links = *stream_.links().losses;
+  const int last = stream_.stages() - 1;
+  const auto compute = [&](const Pass& pass) -> Status {
+    const auto message = links.receive(last, /*channel=*/0, "outputs of a pass");
+    if (!message.ok()) return message.status();
+    const Result<Outputs> outputs = unlisted(decode_tensors(*message));
+    if (!outputs.ok()) return outputs.status();
+    const auto gradients = output_gradients(
+        *outputs, [&](const Outputs& own) { return loss(own, pass.rows, pass.packed, metrics); });
+    if (!gradients.ok()) return gradients.status();
+    return send(links, last, *gradients, "gradients of a loss");
+  };
+  for (const Pass& pass : passes_) {
+    const Status computed = compute(pass);
+    if (computed.ok()) continue;
+    links.abort(computed);
+    return computed;
+  }
+  return links.flush();
+}
+
+}  // namespace rl

@@ -1,0 +1,61 @@
+// StreamedPasses: the passes of a pipeline, several of them in flight.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "rl/batch/batch_plan.h"
+#include "rl/metrics/metrics.h"
+#include "rl/model/pass_options.h"
+#include "rl/model/stage_stream.h"
+#include "rl/model/transformer.h"
+#include "rl/worker/passes.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// 1F1B (Narayanan et al. 2021, arXiv:2104.04473): a stage of S makes as many forward passes ahead
+/// as there are stages behind it, then a forward and a backward pass in turn. With n passes the
+/// stages wait (S - 1) / (n + S - 1) of the time. Gradients are added in the order of passes, so
+/// that they have the bits of passes one after the other. Memory: a stage has the activations of up
+/// to S passes at a time. The ranks are stages of one rank each, of a model whose
+/// stream() is not null; all of them call it with as many micro-batches. Borrows the model.
+class StreamedPasses {
+ public:
+  /// Passes of the rank at that position, where the loss is computed: the others' gradients come
+  /// from there.
+  StreamedPasses(const Transformer& model, const PassOptions& options, int turn);
+
+  /// As Passes::learn, without a sum of the gradients over ranks. `loss` is called by another
+  /// thread, for one pass after the other.
+  runtime::Status learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
+                        const Passes::Loss& loss, Metrics& metrics);
+
+ private:
+  struct Pass {
+    MicroBatch rows;
+    PackedBatch packed;
+    StagePass made = {};
+  };
+
+  bool is_own() const { return stream_.stage() == turn_; }
+  runtime::Status pack(std::span<const MicroBatch> micro_batches, const PassInput& input);
+  runtime::Status run(const PassInput& input, const Passes::Loss& loss, Metrics& metrics);
+  runtime::Status forward(Pass& pass, const PassInput& input);
+  runtime::Status backward(Pass& pass, const Passes::Loss& loss, Metrics& metrics);
+  runtime::Status backward_of_last(Pass& pass, const Passes::Loss& loss, Metrics& metrics);
+  void settle_embeddings(std::size_t waiting);
+  // Of the rank whose rows they are.
+  runtime::Status compute_losses(const Passes::Loss& loss, Metrics& metrics);
+
+  const Transformer& model_;
+  const PassOptions options_;
+  StageStream& stream_;
+  const int turn_;
+  std::vector<Pass> passes_;                                   // without idle ones
+  std::deque<std::shared_ptr<const forward::Rows>> embedded_;  // whose gradients are missing
+};
+
+}  // namespace rl
