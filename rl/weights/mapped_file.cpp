@@ -3,14 +3,15 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "rl/weights/page_cache.h"
 #include "runtime/core/check.h"
@@ -19,6 +20,21 @@ namespace rl {
 
 using runtime::Result;
 using runtime::Status;
+
+namespace {
+
+// Whether the page cache has all of a mapped view. (A read with RWF_NOWAIT would tell as well, but
+// begins to fill the cache.)
+bool is_cached(std::span<const std::byte> view) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(view.data()) % page;
+  std::vector<unsigned char> resident((before + view.size() + page - 1) / page);
+  auto* const begin = const_cast<std::byte*>(view.data() - before);
+  return ::mincore(begin, before + view.size(), resident.data()) == 0 &&
+         std::ranges::all_of(resident, [](unsigned char is) { return (is & 1) != 0; });
+}
+
+}  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   // O_NONBLOCK: opening a pipe by mistake must be an error, not a wait.
@@ -90,10 +106,7 @@ Status MappedFile::read(std::span<const std::byte> view, std::span<std::byte> in
   CHECK(view.size() == into.size());
   const auto offset = static_cast<off_t>(view.data() - bytes_.data());
   if (direct_fd_ < 0) return read_cached(offset, into);
-  const iovec there{into.data(), into.size()};
-  const ssize_t cached = ::preadv2(fd_, &there, 1, offset, RWF_NOWAIT);
-  const auto done = static_cast<std::size_t>(std::max<ssize_t>(cached, 0));
-  return read_directly(offset + static_cast<off_t>(done), into.subspan(done));
+  return is_cached(view) ? read_cached(offset, into) : read_directly(offset, into);
 }
 
 // By way of a block, since neither place nor memory begins with a page.
