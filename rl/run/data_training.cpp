@@ -20,14 +20,14 @@ using runtime::Status;
 
 constexpr std::int64_t kStageStateFormat = 1;
 
-// Of a loss that no update was left out for.
+// Fails for a loss that is not finite although its update was not skipped.
 Status check_loss(const Metrics& metrics, std::int64_t number) {
   const auto loss = metrics.find("train/loss");
   if (loss == metrics.end() || std::isfinite(loss->second)) return {};
   return runtime::task_failed(
       "step " + std::to_string(number) + ": its loss is not finite (" +
       std::to_string(loss->second) +
-      "): are all numbers of the data (margins, say) and of the configuration of a usual size?");
+      "): check the numbers in the data (margins, for example) and in the configuration");
 }
 
 }  // namespace
@@ -46,11 +46,11 @@ Result<StageStep> DataTraining::step(std::int64_t number) {
   StageStep step;
   if (!left_out) step.broken = check_loss(*metrics, number);
   if (!step.broken.ok()) return step;
-  step.lost = lost_weights_.observe(number, left_out, "model");
-  step.losing = lost_weights_.losing();
+  step.diverged = divergence_.observe(number, !left_out, "model");
+  step.diverging = divergence_.diverging();
   if (left_out)
     LOG(warn,
-        "step {}: its update was left out, since its gradient was not finite: is optim.lr too "
+        "step {}: skipped its update, since its gradient was not finite: is optim.lr too "
         "high?",
         number);
   add_run_metrics(number, rate, timer.seconds("step"), *metrics);

@@ -8,8 +8,8 @@
 
 #include "rl/optim/lr_schedule.h"
 #include "rl/run/data_stage.h"
+#include "rl/run/divergence_detector.h"
 #include "rl/run/loss_alarms.h"
-#include "rl/run/lost_weights.h"
 #include "rl/run/stage.h"
 #include "runtime/core/result.h"
 
@@ -42,7 +42,7 @@ class DataTraining : public Stage {
   DataStage& stage_;
   LrScheduleOptions lr_schedule_;
   LossAlarms alarms_;
-  LostWeights lost_weights_;
+  DivergenceDetector divergence_;
   std::int64_t tokens_done_ = 0;
   bool updating_ = false;  // the weights may be neither of the step before nor of this one
 };

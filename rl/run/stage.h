@@ -15,12 +15,12 @@
 
 namespace rl {
 
-/// What a step comes to.
+/// The result of a step.
 struct StageStep {
   Metrics metrics;
-  bool losing = false;          // it took no update of some weights, since no gradient was finite
-  runtime::Status lost = {};    // why no checkpoint of these weights is useful
-  runtime::Status broken = {};  // why the run ends with this step, which has no record
+  bool diverging = false;         // some weights had no update in it, since no gradient was finite
+  runtime::Status diverged = {};  // why no checkpoint of these weights is useful
+  runtime::Status broken = {};    // why the run ends with this step, which has no record
 };
 
 /// Where a run is, for its saved state.

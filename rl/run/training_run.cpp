@@ -57,7 +57,7 @@ Status TrainingRun::train(std::int64_t last) {
     // Before the checkpoint: a run that is killed in between continues from an older one, and drops
     // the records behind it. The other way round a record would be missing.
     record(std::move(*metrics));
-    if (!lost_.ok()) return lost_;
+    if (!diverged_.ok()) return diverged_;
     save(best, /*ends=*/journal_.stopping() || steps_done_ == last);
   }
   return journal_.take_alarm();
@@ -65,7 +65,7 @@ Status TrainingRun::train(std::int64_t last) {
 
 Result<Metrics> TrainingRun::step() {
   Result<Metrics> metrics = taken_step();
-  if (metrics.ok() && !lost_.ok()) return lost_;
+  if (metrics.ok() && !diverged_.ok()) return diverged_;
   return metrics;
 }
 
@@ -77,8 +77,8 @@ Result<Metrics> TrainingRun::taken_step() {
   if (!step.ok()) return step.status();
   steps_done_ = number;
   if (!step->broken.ok()) return with_last_checkpoint(step->broken);
-  lost_ = step->lost;
-  saver_.observe(step->losing);
+  diverged_ = step->diverged;
+  saver_.observe(step->diverging);
   profiler_.after(number);
   return std::move(step->metrics);
 }
@@ -147,7 +147,7 @@ Status TrainingRun::restore(const std::filesystem::path& folder) {
   steps_done_ = *step;
   early_stop_ = EarlyStop(options_.early_stop);
   early_stop_.restore(*state);
-  lost_ = {};
+  diverged_ = {};
   saver_.resume(folder, *state);
   LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
   return {};

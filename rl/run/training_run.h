@@ -35,7 +35,7 @@ class TrainingRun {
   /// Trains at most N steps, up to the last one; validates and saves as the options say, and
   /// both after the last step. What was trained before a step that fails is saved. A checkpoint
   /// that cannot be written does not stop the training: its failure is returned at the end.
-  /// kTaskFailed: the weights are lost; an alarm went off that ends the training.
+  /// kTaskFailed: training has diverged, or an alarm ended it.
   runtime::Status fit(std::int64_t steps);
 
   /// One step; what fit() repeats.
@@ -73,7 +73,7 @@ class TrainingRun {
   RunJournal& journal_;
   StepProfiler profiler_;
   EarlyStop early_stop_;
-  runtime::Status lost_;  // why no checkpoint of these weights is useful
+  runtime::Status diverged_;  // why no checkpoint of these weights is useful
   std::int64_t steps_done_ = 0;
   CheckpointSaver saver_;  // last, since its thread uses the rest
 };

@@ -34,7 +34,8 @@ Result<StageStep> RlStage::step(std::int64_t number) {
   const SkippedUpdates::Seen seen = parts_.skipped.observe(metrics, *mini_batches, number);
   metrics["training/global_step"] = static_cast<double>(number);
   metrics["training/epoch"] = static_cast<double>(epoch_);
-  return StageStep{.metrics = std::move(metrics), .losing = seen.losing, .lost = seen.lost};
+  return StageStep{
+      .metrics = std::move(metrics), .diverging = seen.diverging, .diverged = seen.diverged};
 }
 
 Status RlStage::begin() {

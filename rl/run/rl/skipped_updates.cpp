@@ -15,14 +15,14 @@ SkippedUpdates::Seen SkippedUpdates::observe(const Metrics& metrics, std::int64_
     const std::int64_t skipped = std::lround(found->second);  // a sum of the workers' shares
     if (skipped > 0)
       LOG(warn,
-          "step {}: {} update(s) of the {} left out, since their gradient was not finite: is its "
+          "step {}: skipped {} update(s) of the {}, since their gradient was not finite: is its "
           "optim.lr too high?",
           step, skipped, role);
-    LostWeights& weights = lost_weights_[role];
-    const runtime::Status lost =
-        weights.observe(step, skipped > 0 && skipped >= mini_batches * passes_.at(role), role);
-    if (!lost.ok()) seen.lost = lost;
-    seen.losing = seen.losing || weights.losing();
+    DivergenceDetector& detector = detectors_[role];
+    const bool updated = skipped == 0 || skipped < mini_batches * passes_.at(role);
+    const runtime::Status diverged = detector.observe(step, updated, role);
+    if (!diverged.ok()) seen.diverged = diverged;
+    seen.diverging = seen.diverging || detector.diverging();
   }
   return seen;
 }

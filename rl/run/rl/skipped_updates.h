@@ -1,4 +1,4 @@
-// SkippedUpdates: counts updates without a finite gradient, and finds lost weights by them.
+// SkippedUpdates: counts updates without a finite gradient, and detects divergence by them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "rl/metrics/metrics.h"
-#include "rl/run/lost_weights.h"
+#include "rl/run/divergence_detector.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -15,22 +15,22 @@ namespace rl {
 class SkippedUpdates {
  public:
   struct Seen {
-    bool losing = false;        // the last step took no update of a role
-    runtime::Status lost = {};  // why no checkpoint of these weights is useful
+    bool diverging = false;         // the last step had no update of a role
+    runtime::Status diverged = {};  // why no checkpoint of these weights is useful
   };
 
-  /// `passes`: by role, over a step's mini-batches.
+  /// `passes`: by role, the number of passes over a step's mini-batches.
   explicit SkippedUpdates(std::map<std::string, std::int64_t> passes)
       : passes_(std::move(passes)) {}
 
-  /// After a step of N mini-batches. Warns of each role's.
+  /// Call after a step of N mini-batches. Logs a warning for each role with skipped updates.
   Seen observe(const Metrics& metrics, std::int64_t mini_batches, std::int64_t step);
 
-  void reset() { lost_weights_.clear(); }
+  void reset() { detectors_.clear(); }
 
  private:
   std::map<std::string, std::int64_t> passes_;
-  std::map<std::string, LostWeights> lost_weights_;  // by role
+  std::map<std::string, DivergenceDetector> detectors_;  // by role
 };
 
 }  // namespace rl

@@ -169,14 +169,14 @@ TEST_F(RlStageTest, ValidatesEverySoManyStepsAndAfterTheLastOne) {
   EXPECT_EQ(validator_.first_samples().size(), 3u);
 }
 
-TEST(SkippedUpdates, StepsWithoutAnyUpdateLoseTheWeights) {
+TEST(SkippedUpdates, StepsWithoutAnyUpdateAreDivergence) {
   SkippedUpdates skipped({{"actor", 2}});
-  EXPECT_FALSE(skipped.observe({{"actor/skipped_updates", 1.0}}, 3, 1).losing);
+  EXPECT_FALSE(skipped.observe({{"actor/skipped_updates", 1.0}}, 3, 1).diverging);
   SkippedUpdates::Seen seen;
   for (std::int64_t step = 2; step < 12; ++step)
     seen = skipped.observe({{"actor/skipped_updates", 6.0}}, 3, step);
-  EXPECT_TRUE(seen.losing);
-  EXPECT_EQ(seen.lost.code(), runtime::ErrorCode::kTaskFailed);
+  EXPECT_TRUE(seen.diverging);
+  EXPECT_EQ(seen.diverged.code(), runtime::ErrorCode::kTaskFailed);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class CountingStage : public Stage {
     if (number == fails_at) return runtime::task_failed("no luck");
     StageStep step{.metrics = {{"value", static_cast<double>(number)}}};
     if (number == breaks_at) step.broken = runtime::task_failed("broken.");
-    if (number == lost_at) step.lost = runtime::task_failed("lost");
+    if (number == diverged_at) step.diverged = runtime::task_failed("diverged");
     steps.push_back(number);
     return step;
   }
@@ -58,7 +58,7 @@ class CountingStage : public Stage {
     return state["step"].get<std::int64_t>();
   }
 
-  std::int64_t fails_at = 0, breaks_at = 0, lost_at = 0, validation_fails_at = 0;
+  std::int64_t fails_at = 0, breaks_at = 0, diverged_at = 0, validation_fails_at = 0;
   double alarm_at = -1;
   std::set<std::int64_t> validations;
   std::vector<std::int64_t> steps;
@@ -131,10 +131,10 @@ TEST_F(TrainingRunTest, AStepThatBreaksTheRunIsCountedAndNotRecorded) {
   EXPECT_FALSE(has_step(3));
 }
 
-TEST_F(TrainingRunTest, LostWeightsEndItWithoutACheckpoint) {
-  stage_.lost_at = 2;
+TEST_F(TrainingRunTest, DivergenceEndsItWithoutACheckpoint) {
+  stage_.diverged_at = 2;
   TrainingRun run = this->run();
-  EXPECT_EQ(run.fit(kAll).message(), "lost");
+  EXPECT_EQ(run.fit(kAll).message(), "diverged");
   EXPECT_EQ(records_.size(), 2u);
   EXPECT_FALSE(has_step(2));
 }
