@@ -196,7 +196,7 @@ int job_stop_command(const std::string& address, const std::string& what) {
     say("%s %s: %s\n", name.c_str(), std::string(job_state(*job)).c_str(), job->end.text.c_str());
     return 0;
   }
-  return fail(deadline_exceeded(name + " was told to end, and has not yet"));
+  return fail(deadline_exceeded(name + " was cancelled and has not ended yet"));
 }
 
 }  // namespace runtime

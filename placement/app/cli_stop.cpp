@@ -118,7 +118,7 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node,
   for (const SessionInfo& session : sessions) remove_session(session.dir);
   remove_dead_sessions();
   if (one_node) {
-    std::printf("stopped node %s of cluster %s, which goes on\n", sessions[0].address.c_str(),
+    std::printf("stopped node %s of cluster %s, which keeps running\n", sessions[0].address.c_str(),
                 sessions[0].cluster.short_hex().c_str());
     return say_what_is_left(clients[0]) ? 1 : 0;
   }

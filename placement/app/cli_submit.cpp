@@ -173,7 +173,7 @@ int submit_command(const SubmitOptions& options) {
     if (start.status.ok() || !place || start.may_have_begun ||
         start.status.code() != ErrorCode::kUnavailable)
       break;
-    std::fprintf(stderr, "job %s has not begun and looks for another place: %s\n",
+    std::fprintf(stderr, "job %s has not started and waits for another node: %s\n",
                  place->job.short_hex().c_str(), printable_text(start.status.message()).c_str());
     auto another = wait_for_another_place(loop, **asked, *place);
     if (!another.ok()) return fail(another.status());

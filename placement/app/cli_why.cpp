@@ -84,7 +84,7 @@ void explain(const ActorState& actor) {
 }
 
 void explain(const GroupState& group, const ClusterState& state) {
-  const char* phase = group.placed ? "placed" : group.is_torn() ? "being placed anew" : "pending";
+  const char* phase = group.placed ? "placed" : group.is_torn() ? "being placed again" : "pending";
   line(label_of(group) + " (" + group.spec.group.hex() + ") of job " + group.job.short_hex() +
        ": " + phase);
   line("  " + std::string(to_string(group.spec.strategy)) +

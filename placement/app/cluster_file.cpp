@@ -21,7 +21,7 @@ Result<std::optional<ClusterFile>> read_cluster_file(const fs::path& journal) {
     if (fs::exists(journal / "journal.db", error)) {
       return invalid_argument(
           "journal " + journal.string() + ": " + kName +
-          " is missing beside journal.db; put it back, or name another --journal");
+          " is missing next to journal.db; put it back, or name another --journal");
     }
     return std::optional<ClusterFile>();
   }

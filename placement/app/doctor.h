@@ -47,8 +47,8 @@ struct PairSpeed {
   std::string from, to;  // addresses
   double bytes_per_s = 0;
   double round_trip_s = 0;
-  std::string error;     // it could not be measured
-  bool skipped = false;  // it answers; how fast it is, the others have left no time to measure
+  std::string error = {};  // it could not be measured
+  bool skipped = false;    // it answers; how fast it is, the others have left no time to measure
 };
 /// Names what is broken, and what is slower than half of the others' median.
 std::vector<Finding> judge_pairs(const std::vector<PairSpeed>& pairs);

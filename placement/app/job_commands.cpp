@@ -52,7 +52,7 @@ Command add_logs(CLI::App& app) {
       options->address);
   command->add_option("what", options->what,
                       "id (its first digits are enough), or an actor's name");
-  command->add_flag("-f,--follow", options->follow, "go on as it grows");
+  command->add_flag("-f,--follow", options->follow, "print new lines as they are written");
   return {command, [options] {
             return runtime::logs_command(options->address, options->what, options->follow);
           }};
@@ -78,7 +78,7 @@ Command add_job(CLI::App& app) {
       one("status", "How a job is, or ended; with the last lines of its log if it failed");
   status->add_flag("--json", options->json, "as a JSON object");
   CLI::App* logs = one("logs", "Print what a job has written");
-  logs->add_flag("-f,--follow", options->follow, "go on until it ends");
+  logs->add_flag("-f,--follow", options->follow, "print new lines until it ends");
   one("stop", "End a job: SIGTERM to its processes, SIGKILL after 5 s; its actors end with it");
   return {job, [options, list, status, logs] {
             if (*list) return runtime::job_list_command(options->address, options->json);

@@ -46,7 +46,7 @@ void say_waits(const JobPlace& place, const Result<GroupState>& group, std::stri
       group->pending_reason == said)
     return;
   said = group->pending_reason;
-  std::fprintf(stderr, "job %s waits (Ctrl-C: it is given up): %s\n", place.job.short_hex().c_str(),
+  std::fprintf(stderr, "job %s waits (Ctrl-C cancels it): %s\n", place.job.short_hex().c_str(),
                printable_text(said).c_str());
 }
 

@@ -41,7 +41,7 @@ int run_rl_program(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
   arguments[0] = program;
   const runtime::Status why = runtime::replace_program(program, arguments);
-  std::fprintf(stderr, "error: %s; `starling %s` needs it beside the starling program\n",
+  std::fprintf(stderr, "error: %s; `starling %s` needs it next to the starling program\n",
                why.message().c_str(), argv[1]);
   return 1;
 }

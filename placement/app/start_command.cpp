@@ -20,8 +20,8 @@ void add_limits(CLI::App& command, runtime::StartOptions& options) {
       ->transform(is_bytes());
   command
       .add_option("--journal", options.journal,
-                  "folder where the head records what it knows; one that a cluster has used "
-                  "goes on with that cluster "
+                  "folder where the head records the state of the cluster; a folder that was used "
+                  "before continues that cluster "
                   "(default: one that survives the head's process, not the cluster)")
       ->check(is_not_empty());
   command

@@ -44,7 +44,7 @@ Status check_advertised(const std::string& host) {
 Status check_token(const std::string& token, const Endpoint& bind, const std::string& journal) {
   if (token.empty())
     return invalid_argument(
-        "there is no token, by which the cluster's processes know each other; set STARLING_TOKEN "
+        "the cluster's processes need a token to authenticate each other; set STARLING_TOKEN "
         "or STARLING_TOKEN_FILE");
   if (!key_of_caller(token).id.is_none())
     return invalid_argument(
@@ -97,8 +97,8 @@ Result<PreemptionOptions> preemption_options(const StartOptions& options) {
   if (options.head) {
     return invalid_argument(
         "--preemption-file, --preemption-command and --preemption-url are for nodes that join a "
-        "cluster: without the head's node there is none to "
-        "go on; run the head on a machine that stays");
+        "cluster: without the head's node the cluster "
+        "ends; run the head on a machine that is not preempted");
   }
   auto poll = parse_duration(options.preemption_poll);
   if (!poll.ok()) return poll.status().with_context("--preemption-poll");
@@ -257,7 +257,7 @@ Result<StartPlan> make_plan(const StartOptions& options) {
     return invalid_argument("--journal goes with --head: only the head keeps one");
   if (!options.autoscaler.empty()) {
     if (!options.head)
-      return invalid_argument("--autoscaler goes with --head: it runs beside the head");
+      return invalid_argument("--autoscaler requires --head: it runs on the machine of the head");
     plan.node.autoscaler = {"autoscaler", "run", "--config",
                             fs::absolute(options.autoscaler).string()};
     plan.node.autoscaler_stop = options.autoscaler_stop;

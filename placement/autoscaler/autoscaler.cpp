@@ -72,7 +72,7 @@ void Autoscaler::load() {
         if (text.ok()) {
           auto records = decode_records(*text);
           if (!records.ok()) return failed_(records.status());
-          LOG(info, "goes on with {} nodes of before", records->size());
+          LOG(info, "continues with {} nodes from before", records->size());
           planner_.restore(std::move(*records), steady_now());
           recorded_ = *text;
         }

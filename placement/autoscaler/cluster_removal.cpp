@@ -88,7 +88,8 @@ std::string ClusterRemoval::left() const {
   if (ids.empty()) return "";
   std::string text = "the autoscaler could not remove " + std::to_string(ids.size()) +
                      (ids.size() == 1 ? " machine" : " machines") + " within stop_timeout, " +
-                     runtime::describe_duration(timeout_) + "; what is left may go on, and cost:";
+                     runtime::describe_duration(timeout_) +
+                     "; the remaining nodes may keep running, and cost:";
   for (std::size_t i = 0; i < std::min(ids.size(), kLeftNamedMax); ++i) {
     const auto why = why_left_.find(ids[i]);
     const std::string by_hand = provider_.removal_by_hand(ids[i]);

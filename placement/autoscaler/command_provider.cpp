@@ -71,7 +71,7 @@ Status check_program(const std::string& program) {
   struct stat info {};
   if (::stat(program.c_str(), &info) != 0)
     return runtime::invalid_argument(errno == ENOENT ? "it does not exist" : std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return runtime::invalid_argument("it is no file");
+  if (!S_ISREG(info.st_mode)) return runtime::invalid_argument("it is not a file");
   if (::access(program.c_str(), X_OK) != 0)
     return runtime::invalid_argument("it may not be run; `chmod +x " + program + "` allows that");
   return check_interpreter(program);

@@ -174,7 +174,7 @@ class Reader {
     for (const auto& member : node) {
       const std::string name = member.first.IsScalar() ? member.first.Scalar() : "";
       if (name.empty() || name.find('=') != std::string::npos)
-        return fail(member.first, path + ": '" + name + "' is no name of a label");
+        return fail(member.first, path + ": '" + name + "' is not a label name");
       if (name.starts_with("starling.io/"))
         return fail(member.first, path + ": '" + name +
                                       "': names that begin with starling.io/ are set by Starling");
@@ -227,7 +227,7 @@ class Reader {
                            type.name[0] != '-';
       if (!is_name)
         return fail(member.first,
-                    "'" + type.name + "' is no name of a node type: up to 40 of a-z, 0-9 and -");
+                    "'" + type.name + "' is not a node type name: up to 40 of a-z, 0-9 and -");
       if (!names.insert(type.name).second)
         return fail(member.first, "the key '" + path + "' occurs twice");
       section(
@@ -299,8 +299,8 @@ class Reader {
   void check(const YAML::Node& root, const AutoscalerConfig& config) {
     if (config.max_nodes == 0)
       return fail(root,
-                  "max_nodes is missing: how many nodes the cluster may have, the one beside the "
-                  "head included");
+                  "max_nodes is missing: how many nodes the cluster may have, including the head's "
+                  "local node");
     if (config.types.empty()) return fail(root, "node_types is missing: what may be added");
     if (config.min_nodes > config.max_nodes)
       return fail(root, "min_nodes, " + std::to_string(config.min_nodes) +
@@ -313,13 +313,13 @@ class Reader {
     if (least > config.max_nodes) {
       return fail(root,
                   "max_nodes, " + std::to_string(config.max_nodes) +
-                      ", is less than the min_nodes of all types and the node beside the head, " +
+                      ", is less than the min_nodes of all types and the head's local node, " +
                       std::to_string(least));
     }
     if (config.min_nodes > most + 1) {
       return fail(root,
                   "min_nodes, " + std::to_string(config.min_nodes) +
-                      ", is more than the max_nodes of all types and the node beside the head, " +
+                      ", is more than the max_nodes of all types and the head's local node, " +
                       std::to_string(most + 1));
     }
     if (config.interval < milliseconds(50)) return fail(root, "interval is at least 50ms");

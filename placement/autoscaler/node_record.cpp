@@ -25,7 +25,7 @@ Result<std::string> text_of(const Json& record, const char* key) {
 }
 
 Result<NodeRecord> decode_record(const Json& json) {
-  if (!json.is_object()) return invalid_argument("it is no object");
+  if (!json.is_object()) return invalid_argument("it is not an object");
   NodeRecord record;
   std::string phase, capacity, node;
   for (auto [key, value] : {std::pair("id", &record.id),

@@ -50,10 +50,10 @@ class NodeProvider {
 
 /// What every provider has to know to start a node.
 struct NodeStart {
-  std::string program;  // starling
-  std::string address;  // HOST:PORT of the head
-  std::string cluster;  // id
-  std::string token_file;
+  std::string program = {};  // starling
+  std::string address = {};  // HOST:PORT of the head
+  std::string cluster = {};  // id
+  std::string token_file = {};
 };
 
 /// The arguments of `starling` that start such a node, "start" first.

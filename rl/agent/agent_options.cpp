@@ -20,9 +20,9 @@ Result<std::optional<AgentOptions>> AgentOptions::from_config(const Config& conf
   const bool built_in =
       options.default_loop == "single_turn_agent" || options.default_loop == "tool_agent";
   if (!options.custom() && !built_in) {
-    return runtime::invalid_argument(
-        rollout + "agent.default_agent_loop is " + options.default_loop +
-        ", a class of your own: name its file in " + rollout + "agent.agent_loop_config_path");
+    return runtime::invalid_argument(rollout + "agent.default_agent_loop is " +
+                                     options.default_loop + ", a custom class: name its file in " +
+                                     rollout + "agent.agent_loop_config_path");
   }
   if (!enabled && options.default_loop != "tool_agent" && !options.custom())
     return std::optional<AgentOptions>();

@@ -46,13 +46,13 @@ Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const DrawnTu
     if (last == nullptr) {
       return invalid_argument(
           "token " + std::to_string(i) + " of its response (" + std::to_string(all[at]) +
-          ") has a 1 in response_mask, and was not drawn there: keep the ids that generate() gave, "
-          "behind the prompt_ids that it got, and mark all others with 0");
+          ") has a 1 in response_mask, but generate() did not return it there: keep its ids "
+          "after the prompt_ids that it got, and mark all others with 0");
     }
     sample.logprobs.push_back(last->logprobs[at - last->prompt_ids.size()]);
   }
   if (last == nullptr)
-    return invalid_argument("its response has no token of the model's" +
+    return invalid_argument("its response has no token that the model generated" +
                             std::string(length < outcome.response_ids.size()
                                             ? " within data.max_response_length"
                                             : ""));

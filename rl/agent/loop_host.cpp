@@ -110,7 +110,7 @@ LoopOutcome read_outcome(const ordered_json& message) {
                  std::to_string(mask->size()) + " marks in its response_mask");
   const auto score = message.find("reward_score");
   if (score != message.end() && !score->is_null() && !score->is_number())
-    return wrong("a reward_score that is no number");
+    return wrong("a reward_score that is not a number");
   if (score != message.end() && score->is_number()) outcome.reward_score = score->get<double>();
   outcome.prompt_ids = std::move(*prompt);
   outcome.response_ids = std::move(*response);
@@ -407,7 +407,7 @@ void LoopHost::ask_for_turn(Process& process, std::size_t number, const ordered_
   const bool readable = prompt && params != message.end() && params->is_object();
   if (!readable || ++run.calls > kCallsMax) {
     const std::string why = readable ? "a loop may ask for " + std::to_string(kCallsMax) + " turns"
-                                     : "generate: prompt_ids is no list of token ids";
+                                     : "generate: prompt_ids is not a list of token ids";
     return process.worker->send_line(line_of({{"answer", call.number}, {"error", why}}));
   }
   call.prompt_ids = std::move(*prompt);

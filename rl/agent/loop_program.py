@@ -87,7 +87,7 @@ def number_or_none(value):
         return None
     value = float(value)
     if not math.isfinite(value):
-        raise ValueError(f"reward_score is {value}, which is no finite number")
+        raise ValueError(f"reward_score is {value}, which is not a finite number")
     return value
 
 

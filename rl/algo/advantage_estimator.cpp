@@ -82,9 +82,9 @@ runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view n
   for (const std::string& own : added_choices("algorithm.adv_estimator")) known.push_back(own);
   std::string names;
   for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
-  return runtime::invalid_argument(
-      "advantage estimator \"" + std::string(name) + "\" is none of " + names +
-      "; one of your own is registered in main, before run(), for workers too");
+  return runtime::invalid_argument("advantage estimator \"" + std::string(name) + "\" is none of " +
+                                   names +
+                                   "; register a custom one in main before run(), in workers too");
 }
 
 const EstimatorTraits& traits_of(AdvantageEstimator estimator) {

@@ -38,7 +38,7 @@ runtime::Result<std::vector<float>> OwnAdvantages::of(std::span<const float> sco
   } catch (const std::exception& error) {
     return runtime::task_failed(who + error.what());
   } catch (...) {
-    return runtime::task_failed(who + "it threw what is no std::exception");
+    return runtime::task_failed(who + "it threw something that is not a std::exception");
   }
   if (advantages.size() != scores.size())
     return runtime::invalid_argument(who + "it gives " + std::to_string(advantages.size()) +

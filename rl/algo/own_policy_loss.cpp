@@ -55,7 +55,7 @@ runtime::Result<PolicyLoss> OwnPolicyLoss::loss(const at::Tensor& logprobs_BT,
         error.what();  // behind the first line of ATen's comes a backtrace
     return runtime::task_failed(who + std::string(what.substr(0, what.find('\n'))));
   } catch (...) {
-    return runtime::task_failed(who + "it threw what is no std::exception");
+    return runtime::task_failed(who + "it threw something that is not a std::exception");
   }
   if (!out.loss_BT.defined()) return runtime::invalid_argument(who + "it gives no loss_BT");
   out.clipped_BT = as_indicator(out.clipped_BT, mask_BT);

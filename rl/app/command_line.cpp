@@ -33,7 +33,8 @@ CLI::Validator whole_number_from(std::int64_t least) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool fits = error == std::errc() && end == text.data() + text.size() && number >= least;
-    return fits ? std::string() : "'" + text + "' is no whole number from " + std::to_string(least);
+    return fits ? std::string()
+                : "'" + text + "' is not a whole number from " + std::to_string(least);
   };
   return CLI::Validator(check, least > 0 ? "POSITIVE" : "NONNEGATIVE");
 }

@@ -281,7 +281,7 @@ int convert(int argc, char** argv) {
   app.add_option("out", out, "the file or folder to write")->required()->type_name("OUT");
   app.add_option("overrides", overrides, "data.* keys that map columns, as in starling train")
       ->type_name("KEY=VALUE");
-  app.add_option("-n", most, "only the first so many rows")->check(whole_number_from(1));
+  app.add_option("-n", most, "only the first N rows")->check(whole_number_from(1));
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   Rows rows = [&input](const std::function<Result<bool>(const RawRow&)>& use) {
     return for_each_row(input, use);

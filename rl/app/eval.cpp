@@ -70,7 +70,7 @@ struct EvalOptions {
     app.add_option("--n", n, "answers per prompt")
         ->check(whole_number_from(1))
         ->capture_default_str();
-    app.add_option("--limit", limit, "only the first so many prompts")->check(whole_number_from(1));
+    app.add_option("--limit", limit, "only the first N prompts")->check(whole_number_from(1));
     app.add_option("--temperature", temperature,
                    "0: always the likeliest token (default: 0 with --n 1, otherwise 1)");
     app.add_option("--top-p", sampling.top_p,
@@ -139,7 +139,7 @@ Result<fs::path> find_evaluated_model(LocalModelOptions& options) {
   if (!config.ok()) return config.status();
   if (config->base_model.empty())
     return runtime::invalid_argument(
-        adapter->string() + " does not say which model it is for; give --model MODEL --adapter " +
+        adapter->string() + " does not name its base model; give --model MODEL --adapter " +
         adapter->string());
   auto base = locate_with_progress(config->base_model, "", HubNeed::kModel);
   if (!base.ok())

@@ -54,7 +54,7 @@ Result<fs::path> find_base(const ExportOptions& options, const fs::path& adapter
   if (!config.ok()) return config.status();
   if (config->base_model.empty())
     return runtime::invalid_argument(adapter.string() +
-                                     " does not say which model it is for; give it with --model");
+                                     " does not name its base model; give it with --model");
   Result<fs::path> base = locate_with_progress(config->base_model, "", HubNeed::kModel);
   if (!base.ok())
     return base.status().with_context("the model that " + adapter.string() +

@@ -53,9 +53,10 @@ struct GenerateOptions {
                    "a user's message, put into the model's chat template (repeatable)");
     app.add_option("--ids", ids, "token ids to continue, as 1,2,3 (repeatable)");
     given = {
-        app.add_option("--max-new-tokens", sampling.max_new_tokens, "stop after so many")
+        app.add_option("--max-new-tokens", sampling.max_new_tokens, "stop after this many tokens")
             ->capture_default_str(),
-        app.add_option("--min-new-tokens", sampling.min_new_tokens, "do not stop before so many")
+        app.add_option("--min-new-tokens", sampling.min_new_tokens,
+                       "do not stop before this many tokens")
             ->capture_default_str(),
         app.add_option("--temperature", sampling.temperature, "0: always the likeliest token")
             ->capture_default_str(),
@@ -80,7 +81,7 @@ struct GenerateOptions {
         ->capture_default_str();
     app.add_option("--n", n, "completions per prompt")->capture_default_str();
     app.add_option("--best-of", best_of,
-                   "draw so many per prompt, and print the --n of the highest mean log-probability")
+                   "generate N per prompt, and print the --n with the highest mean log-probability")
         ->capture_default_str();
     app.add_option("--stop-id", sampling.stop_ids,
                    "a token id to stop at besides the model's own (repeatable)");

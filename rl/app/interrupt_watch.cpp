@@ -49,7 +49,7 @@ InterruptWatch::InterruptWatch(bool saves)
     : saves_(saves),
       notice_(std::string("\ninterrupted: stopping after this step") +
               (saves ? " with a checkpoint" : ", without a checkpoint (trainer.save_freq=0)") +
-              "; once more ends at once\n") {
+              "; a second signal ends the run at once\n") {
   CHECK(present_notice.load() == nullptr);
   present_notice = &notice_;
   direct = passed_on = 0;
@@ -85,8 +85,8 @@ runtime::Status InterruptWatch::cut(std::int64_t step, std::int64_t steps,
       "interrupted after step " + std::to_string(step) + " of " + std::to_string(steps);
   if (saves_)
     told += resume == ResumeMode::kAuto
-                ? "; the same command goes on from there"
-                : "; the same command with trainer.resume_mode=auto goes on from there";
+                ? "; the same command continues from there"
+                : "; the same command with trainer.resume_mode=auto continues from there";
   return runtime::cancelled(std::move(told));
 }
 

@@ -45,7 +45,7 @@ runtime::Status print_resume(std::ostream& out, const ResumeOptions& resume,
     status = check_same_model(*state, checkpoint, *identity, model_key);
     if (!status.ok()) return status;
   }
-  out << "  goes on from " << checkpoint.string() << "\n";
+  out << "  continues from " << checkpoint.string() << "\n";
   for (const ChangedKey& key : changed_keys(checkpoint, config))
     out << "    changed: " << key.text() << "\n";
   return {};

@@ -20,7 +20,7 @@ constexpr std::size_t kRequestsAtOnce = 256;
 void LocalModelOptions::add_to(CLI::App& app) {
   source.add_to(app, "a Hugging Face folder or a .gguf file")->required();
   app.add_option("--adapter", adapter,
-                 "a LoRA adapter beside it: a folder with adapter_config.json, as PEFT saves it");
+                 "a LoRA adapter for it: a folder with adapter_config.json, as PEFT saves it");
   app.add_option("--threads", threads, "threads to compute with (default: all cores)")
       ->check(whole_number_from(0));
   app.add_option("--device", device, "where to compute: cpu, cuda or cuda:NUMBER")

@@ -241,7 +241,7 @@ Status changed(const PipelineStage& stage) {
   return runtime::invalid_argument(
       "stage " + stage.name + " was completed with other keys or other inputs (" +
       (stage.folder / kStageDoneFile).string() + "): put them back, or remove " +
-      stage.folder.string() + " to run it anew");
+      stage.folder.string() + " to run it again");
 }
 
 /// What each stage's command is given before its keys: the cluster.
@@ -346,7 +346,7 @@ Status run(const PipelineFile& pipeline, const ClusterArguments& cluster) {
     const auto begin = std::chrono::steady_clock::now();
     status = run_child(arguments, &relay);
     if (!status.ok())
-      return status.with_context("stage " + stage.name + " (the same command goes on from here)");
+      return status.with_context("stage " + stage.name + " (the same command continues from here)");
     status = write_file_atomically(stage.folder / kStageDoneFile, keys);
     if (!status.ok()) return status;
     std::cout
@@ -362,7 +362,8 @@ Status run(const PipelineFile& pipeline, const ClusterArguments& cluster) {
 
 int pipeline_command(int argc, char** argv) {
   CLI::App app(
-      "Runs the stages of a file in order, each with what the ones before it made; goes on where "
+      "Runs the stages of a file in order, each with the results of the earlier ones; continues "
+      "where "
       "it was cut off.",
       "starling pipeline");
   app.footer(
@@ -389,7 +390,7 @@ int pipeline_command(int argc, char** argv) {
                "others run")
       ->excludes("--address");
   app.add_flag("--dry-run", dry,
-               "say which stages would run, and what each would be; start nothing");
+               "print which stages would run and their configuration; start nothing");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   const Result<PipelineFile> pipeline = PipelineFile::load(file, overrides);
   if (!pipeline.ok()) return fail(pipeline.status());

@@ -115,7 +115,7 @@ int render_command(int argc, char** argv) {
   const bool all_read = render_lines(*chat_template, source->special_tokens, std::cin, std::cout);
   std::cout.flush();
   if (!std::cout) return fail(runtime::errno_status(errno, "writing to stdout"));
-  return all_read ? 0 : fail(runtime::invalid_argument("some lines are no JSON objects"));
+  return all_read ? 0 : fail(runtime::invalid_argument("some lines are not JSON objects"));
 }
 
 }  // namespace rl

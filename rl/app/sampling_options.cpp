@@ -62,7 +62,7 @@ std::vector<const CLI::Option*> SamplingOptionTexts::add_to(CLI::App& app,
                  "a text that is not to come, by its tokens at the beginning of a line and behind "
                  "a space (repeatable)");
   app.add_option("--bad-ids", bad_ids,
-                 "token ids, as 1,2,3, that are not to come in a row (repeatable)");
+                 "token ids, as 1,2,3, a sequence that must not be generated (repeatable)");
   const std::vector<const CLI::Option*> beams{
       app.add_option("--beams", sampling.beam.width,
                      "beam search of that width instead of sampling; --n of its hypotheses are "
@@ -77,15 +77,15 @@ std::vector<const CLI::Option*> SamplingOptionTexts::add_to(CLI::App& app,
           ->check(CLI::IsMember({"true", "false", "never"}))
           ->capture_default_str()};
   app.add_option("--top-logprobs", sampling.top_logprobs,
-                 "with --json: so many likeliest tokens at each place")
+                 "with --json: the N likeliest tokens at each position")
       ->capture_default_str();
   app.add_flag("--processed-logprobs", sampling.processed_logprobs,
-               "with --json: also log-probabilities of what was drawn from, behind penalties, "
-               "top-k and all");
+               "with --json: also log-probabilities of the sampled distribution, after penalties, "
+               "top-k and the other options");
   app.add_flag("--prompt-logprobs", sampling.prompt_logprobs,
                "with --json: log-probabilities of the prompt's tokens from the second on");
   app.add_option("--prompt-top-logprobs", sampling.prompt_top_logprobs,
-                 "with --json: so many likeliest tokens at each of these places")
+                 "with --json: the N likeliest tokens at each of these positions")
       ->capture_default_str();
   return beams;
 }

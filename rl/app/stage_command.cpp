@@ -20,14 +20,14 @@ Status train_stage(runtime::Runtime& runtime, const Config& config,
   auto trainer = StageTrainer::create(runtime, config, std::move(stage));
   if (!trainer.ok()) return trainer.status();
   if ((*trainer)->steps_done() >= (*trainer)->total_steps()) {
-    LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)",
+    LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable starts again)",
         (*trainer)->steps_done(), (*trainer)->total_steps());
     return {};
   }
   if (const auto reason = (*trainer)->stopped_early(); reason) {
     LOG(info,
         "nothing to do: stopped early after step {} of {}: {} (with other keys of "
-        "trainer.early_stop it goes on; trainer.resume_mode=disable begins anew)",
+        "trainer.early_stop it continues; trainer.resume_mode=disable starts again)",
         (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
     return {};
   }

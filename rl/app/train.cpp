@@ -95,7 +95,7 @@ Status train_rl(runtime::Runtime& runtime, const Config& config) {
   if (!trainer.ok()) return trainer.status();
   if (!(*trainer)->options().validate_only &&
       (*trainer)->steps_done() >= (*trainer)->total_steps()) {
-    LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)",
+    LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable starts again)",
         (*trainer)->steps_done(), (*trainer)->total_steps());
     return {};
   }
@@ -103,7 +103,7 @@ Status train_rl(runtime::Runtime& runtime, const Config& config) {
       !(*trainer)->options().validate_only && reason) {
     LOG(info,
         "nothing to do: stopped early after step {} of {}: {} (with other keys of "
-        "trainer.early_stop it goes on; trainer.resume_mode=disable begins anew)",
+        "trainer.early_stop it continues; trainer.resume_mode=disable starts again)",
         (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
     return {};
   }

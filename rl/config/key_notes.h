@@ -28,21 +28,21 @@ inline constexpr std::string_view kPython =
     "Python code runs as a reward (reward.custom_reward_function.path), a data set "
     "(data.custom_cls.path) or a tool (multi_turn.tool_config_path)";
 inline constexpr std::string_view kAgentLoops =
-    "servers and managers of one's own are parts of verl; loops of one's own are classes here, "
-    "too, by agent.agent_loop_config_path";
+    "custom servers and managers are parts of verl; custom loops are supported as classes, "
+    "by agent.agent_loop_config_path";
 inline constexpr std::string_view kRouting =
     "the engine and the trainer compute the same bits, so that they choose the same experts";
 inline constexpr std::string_view kSameLogprobs =
     "the engine and the trainer compute the same bits: every weight is 1, and no sample is "
-    "rejected; of samples that older weights drew, the ratio of the loss is to those weights";
+    "rejected; for samples of older weights, the ratio in the loss is to those weights";
 inline constexpr std::string_view kRewardModelPlace =
     "the reward model runs with the reward workers, on the policy's slots";
 inline constexpr std::string_view kAsynchronous =
-    "generation beside training is asked for by actor_rollout_ref.hybrid_engine=false here, or by "
+    "concurrent generation is enabled by actor_rollout_ref.hybrid_engine=false here, or by "
     "trainer.v1.trainer_mode=separate_async or colocate_async; docs/guide/train.md says how they "
     "differ";
 inline constexpr std::string_view kTeacherPlace =
-    "the teacher runs beside the policy, on its slots: as many workers as that has";
+    "the teacher shares the slots of the policy and has as many workers";
 inline constexpr std::string_view kTopkLoss =
     "only used by losses over a teacher's most likely tokens: loss_mode=forward_kl_topk";
 inline constexpr std::string_view kOwnProcesses = "of verl's own processes";

@@ -59,8 +59,7 @@ std::vector<std::string> nearest_keys(std::string_view key, std::size_t count,
 std::string unknown_key_message(std::string_view key, const KeyTable& keys) {
   std::string message = "unknown key '" + std::string(key) + "'";
   const std::vector<std::string> names = nearest_keys(key, 3, keys);
-  if (names.empty())
-    return message + ": write +" + std::string(key) + "=... to add a key of your own";
+  if (names.empty()) return message + ": write +" + std::string(key) + "=... to add a custom key";
   message += ": did you mean ";
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i > 0) message += i + 1 == names.size() ? " or " : ", ";

@@ -39,7 +39,7 @@ bool is_name(std::string_view text) {
 
 void add_choice(std::string_view key, std::string_view value) {
   const std::string name(value);
-  check(is_name(value), "\"" + name + "\" is no name: letters, digits, _ and -, a letter first");
+  check(is_name(value), "\"" + name + "\" is not a name: letters, digits, _ and -, a letter first");
   const KeyInfo* info = find_key(key);
   check(info != nullptr && info->key == key && info->support == KeySupport::kSupported &&
             !info->allowed.empty(),

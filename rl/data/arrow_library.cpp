@@ -23,7 +23,7 @@ runtime::Result<ArrowBackend*> load() {
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     return runtime::unavailable("Parquet and Arrow need " + std::string(kFileName) +
-                                " in ../lib beside the program: " + dlerror() +
+                                " in ../lib next to the program: " + dlerror() +
                                 "; `make build` builds it, `make install` installs it");
   const auto backend =
       reinterpret_cast<ArrowBackend* (*)(int)>(dlsym(handle, "starling_arrow_backend"));

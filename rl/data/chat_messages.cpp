@@ -109,7 +109,7 @@ Status rename_share_gpt(ordered_json& messages, const std::string& at) {
     if (from == "function_call") {
       ordered_json calls = tool_calls_of(message.at("value"));
       if (calls.is_null())
-        return invalid_argument(which + "and its value is no call with a name and arguments: " +
+        return invalid_argument(which + "and its value is not a call with a name and arguments: " +
                                 excerpt(json_as_text(message.at("value")), 80));
       message["tool_calls"] = std::move(calls);
       take_role(message, "assistant", "");
@@ -118,7 +118,7 @@ Status rename_share_gpt(ordered_json& messages, const std::string& at) {
     const char* const role = share_gpt_role(from);
     if (role == nullptr)
       return invalid_argument(which +
-                              "which is no role that is known (human, gpt, chatgpt, bing, bard, "
+                              "which is not a known role (human, gpt, chatgpt, bing, bard, "
                               "system, function_call, observation are): write \"role\" and "
                               "\"content\" instead");
     take_role(message, role, ordered_json(message.at("value")));
@@ -148,7 +148,8 @@ Status replace_function_calls(ordered_json& messages, const std::string& at) {
       const std::string which = at + ": message " + std::to_string(i + 1);
       ordered_json calls = tool_calls_of(*call);
       if (calls.size() != 1)
-        return invalid_argument(which + ": 'function_call' is no call with a name and arguments: " +
+        return invalid_argument(which +
+                                ": 'function_call' is not a call with a name and arguments: " +
                                 excerpt(json_as_text(*call), 80));
       const auto newer = message.find("tool_calls");
       if (newer != message.end() && !is_empty_value(*newer))

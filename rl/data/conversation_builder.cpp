@@ -198,7 +198,7 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pie
       if (begin < done.size())
         return invalid_argument(
             message_name(row, i) +
-            ": the chat template does not go on where the message before it ends");
+            ": the chat template does not continue where the previous message ends");
     }
     pieces.push_back({behind->substr(done.size(), begin - done.size()), false});
     pieces.push_back({behind->substr(begin), is_learned(messages[i])});

@@ -35,7 +35,7 @@ class RowReader : public nlohmann::detail::json_sax_dom_parser<ordered_json> {
   }
   bool key(std::string& value) {
     if (keys_.back().insert(value).second) return json_sax_dom_parser::key(value);
-    problem_ = "the key '" + excerpt(value, kNameBytesMax) + "' stands twice in an object";
+    problem_ = "the key '" + excerpt(value, kNameBytesMax) + "' occurs twice in an object";
     return false;
   }
   bool end_object() {

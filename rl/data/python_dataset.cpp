@@ -36,7 +36,7 @@ Status read_python_rows(const PythonDataset& dataset, const std::vector<std::str
     runtime::Result<ordered_json> parsed = parse_json_text(*line, where);
     if (!parsed.ok()) return parsed.status();
     ordered_json& row = *parsed;
-    if (!row.is_object()) return runtime::invalid_argument(where + " is no JSON object");
+    if (!row.is_object()) return runtime::invalid_argument(where + " is not a JSON object");
     if (row.size() == 1 && row.contains("end")) return {};
     if (row.size() == 1 && row.contains("error") && row["error"].is_string())
       return runtime::invalid_argument(who +

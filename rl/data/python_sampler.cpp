@@ -45,7 +45,7 @@ class PythonOrder : public RowOrder {
           who_ + ": the process that says which rows come has ended; what it printed is above");
     json answer = runtime::parse_json(*line);
     if (!answer.is_object())
-      return runtime::invalid_argument(who_ + ": the answer is no JSON object");
+      return runtime::invalid_argument(who_ + ": the answer is not a JSON object");
     if (answer.contains("error") && answer["error"].is_string())
       return runtime::invalid_argument(who_ + ": " + answer["error"].get<std::string>());
     return answer;
@@ -104,8 +104,8 @@ class PythonOrder : public RowOrder {
     if (!answer.ok()) return answer.status();
     if (!answer->value("replays_updates", true))
       LOG(warn,
-          "{}: it goes on where its order was, without what update() had told it before; give it "
-          "state_dict() and load_state_dict() to keep that",
+          "{}: it continues at its position, but without its earlier update() calls; define its "
+          "state_dict() and load_state_dict() to keep them",
           who_);
     epoch_ = number("epoch");
     offset_ = number("offset");

@@ -34,7 +34,7 @@ runtime::Status check_agent(const DataRow& row, bool conversations, bool custom)
   }
   return runtime::unimplemented(
       row.where + ": its agent_name is " + row.agent_name +
-      ", and there are single_turn_agent and tool_agent: name the file of your own agent loops in "
+      ", and there are single_turn_agent and tool_agent: name the file of custom agent loops in "
       "actor_rollout_ref.rollout.agent.agent_loop_config_path");
 }
 

@@ -84,7 +84,7 @@ Result<SupervisedStep> SupervisedFeed::next() {
   if (step.learned_tokens == 0) {
     return runtime::invalid_argument(
         "of the rows of this step no token is left to learn: data.truncation has cut all responses "
-        "away; raise data.max_length (data.truncation=left keeps what stands last)");
+        "away; raise data.max_length (data.truncation=left keeps the end)");
   }
   return step;
 }
@@ -113,10 +113,9 @@ Result<std::string> SupervisedFeed::first_row() const {
   if (!read.ok()) return read.status();
   const Result<LearnedTokens> row = rows_->read(0);
   if (!row.ok()) return row.status();
-  std::string text = "the first row (" + read->where +
-                     "), as the model reads it; what stands behind > is learned, " +
-                     std::to_string(row->count()) + " of " + std::to_string(row->ids.size()) +
-                     " tokens:\n";
+  std::string text =
+      "the first row (" + read->where + "), as the model reads it; the text after > is learned, " +
+      std::to_string(row->count()) + " of " + std::to_string(row->ids.size()) + " tokens:\n";
   for (std::size_t begin = 0; begin < row->ids.size();) {
     std::size_t end = begin;
     while (end < row->ids.size() && row->learned[end] == row->learned[begin]) ++end;

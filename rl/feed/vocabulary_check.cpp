@@ -10,7 +10,7 @@ runtime::Status check_vocabulary(std::span<const std::int32_t> ids, std::int64_t
     return runtime::invalid_argument(
         where + ": token " + std::to_string(id) + " ('" + tokenizer.id_to_token(id) +
         "') is outside the model's vocabulary of " + std::to_string(vocabulary) +
-        ": the tokenizer beside the weights is another model's; put there the one that the model "
+        ": the tokenizer next to the weights is another model's; put there the one that the model "
         "was trained with");
   }
   return {};

@@ -139,7 +139,7 @@ Result<HttpAnswer> HubClient::follow(HttpRequest request, bool relative_only) {
     const std::string to = joined(request.url, location);
     if (to.empty())
       return runtime::invalid_argument(request.url + ": redirects to " + location +
-                                       ", which is no place to fetch from");
+                                       ", which is not a place to fetch from");
     request.url = to;
   }
   return runtime::unavailable(request.url + ": redirects without end");

@@ -63,7 +63,7 @@ Status PartialFile::append(std::span<const std::byte> bytes) {
         return runtime::resource_exhausted(path_.string() + ": no room for a file of " +
                                            std::to_string(bytes_max_) +
                                            " bytes; make room or set HF_HOME to a larger disk, and "
-                                           "the download goes on where it stopped");
+                                           "the download continues where it stopped");
       }
       return runtime::errno_status(error, path_.string());
     }

@@ -19,7 +19,7 @@ std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step
     std::error_code error;
     const auto bytes = std::filesystem::file_size(path, error);
     if (!error && bytes > 0)
-      LOG(warn, "{}: the metrics of an earlier run are replaced: this one begins anew",
+      LOG(warn, "{}: replaces the metrics of an earlier run, since this one starts at step 1",
           path.string());
     return kept;
   }
@@ -36,7 +36,7 @@ std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step
       kept += line + "\n";
   }
   if (damaged > 0)
-    LOG(warn, "{}: {} line(s) are no records of a step, and are left out", path.string(), damaged);
+    LOG(warn, "{}: skipped {} line(s) that are not records of a step", path.string(), damaged);
   return kept;
 }
 

@@ -20,12 +20,12 @@ struct MetricLogOptions {
   /// WANDB_MODE=disabled). Others (swanlab, mlflow, ...) get metrics.jsonl in their stead, and one
   /// warning.
   std::vector<std::string> loggers;
-  std::filesystem::path folder;
+  std::filesystem::path folder = {};
   std::int64_t last_step = 0;  // what was logged after it is dropped: the run continues from there
-  std::string project;
-  std::string experiment;
+  std::string project = {};
+  std::string experiment = {};
   nlohmann::ordered_json config = nlohmann::ordered_json::object();
-  ConsoleOptions console;
+  ConsoleOptions console = {};
   std::filesystem::path tensorboard_folder = {};  // `trainer.tensorboard_dir`
 };
 

@@ -46,7 +46,8 @@ void MetricLogger::write(const StepRecord& record) {
     const runtime::Status written = sink.flush();
     if (!written.ok() && waiting == 0)
       LOG(warn,
-          "metrics: {}; training goes on, and what could not be written is tried again with each "
+          "metrics: {}; training continues, and records that could not be written are retried at "
+          "each "
           "step",
           written.message());
     if (written.ok() && waiting > 0)

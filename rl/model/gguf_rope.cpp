@@ -29,7 +29,7 @@ class RopeKeys {
     const auto value = file_.number(prefix_ + key);
     if (value.ok() && std::isfinite(*value)) return shortest_decimal(static_cast<float>(*value));
     fail(value.ok() ? runtime::invalid_argument(file_.name() + ": " + prefix_ + key +
-                                                " is no finite number")
+                                                " is not a finite number")
                     : value.status());
     return otherwise;
   }

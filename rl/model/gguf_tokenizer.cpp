@@ -96,7 +96,7 @@ Result<ordered_json> merges_json(const GgufFile& file) {
     const std::size_t space = merge.find(' ', 1);  // a part may not be empty
     if (space == std::string_view::npos || space + 1 == merge.size() || invalid_utf8_at(merge)) {
       return runtime::invalid_argument(file.name() + ": tokenizer.ggml.merges: \"" +
-                                       std::string(merge.substr(0, 60)) + "\" is no pair");
+                                       std::string(merge.substr(0, 60)) + "\" is not a pair");
     }
     out.push_back({std::string(merge.substr(0, space)), std::string(merge.substr(space + 1))});
   }

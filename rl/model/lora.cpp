@@ -134,7 +134,7 @@ Result<Targets> find_targets(const ModelPlan& plan, const LoraConfig& config) {
         }))
       continue;
     return runtime::invalid_argument("LoRA: target_modules: the model has no linear layer " +
-                                     target + " that an adapter can stand beside (" +
+                                     target + " that an adapter can be applied to (" +
                                      endings(names) + " it has)");
   }
   std::optional<Pattern> pattern;

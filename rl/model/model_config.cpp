@@ -45,7 +45,7 @@ Status check_consistent(const ModelConfig& config, const std::string& where) {
   if (config.heads % config.kv_heads != 0) {
     return runtime::invalid_argument(
         where + ": num_attention_heads " + std::to_string(config.heads) +
-        " is no multiple of num_key_value_heads " + std::to_string(config.kv_heads));
+        " is not a multiple of num_key_value_heads " + std::to_string(config.kv_heads));
   }
   if (config.rotated() % 2 != 0 || config.rotated() > config.head_dim) {
     return runtime::invalid_argument(where + ": head_dim " + std::to_string(config.head_dim) +

@@ -39,8 +39,8 @@ struct ParameterSpec {
 };
 
 struct LoadOptions {
-  std::optional<std::uint64_t> head_seed;  // heads that are not in the checkpoint begin at random
-                                           // from it; without, that is an error
+  std::optional<std::uint64_t> head_seed = {};  // heads that the checkpoint lacks begin at random
+                                                // from it; without, that is an error
   std::optional<RangeSet> only = {};  // elements of the arena that are read, no others: these hold
                                       // anything, and have no memory yet
 };

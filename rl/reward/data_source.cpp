@@ -50,7 +50,7 @@ runtime::Result<std::string> rule_for_data_source(std::string_view data_source) 
         "data source '" + std::string(data_source) +
         "' is scored by running programs: set reward.sandbox_fusion.url to the address of a "
         "SandboxFusion server, "
-        "or give a scorer of your own by reward.custom_reward_function.path or reward.http.url");
+        "or name a custom scorer by reward.custom_reward_function.path or reward.http.url");
   }
   return runtime::invalid_argument("nothing says how to score data source '" +
                                    std::string(data_source) + "': set reward.rule to one of " +

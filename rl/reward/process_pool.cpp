@@ -99,7 +99,7 @@ Status ProcessPool::await_first() {
     wait(nullptr, std::chrono::seconds(1));
     handle(nullptr);
     if (Clock::now() - begun < told_after) continue;
-    LOG(info, "{}: still loading after {} s (given up after {} s)", options_.name,
+    LOG(info, "{}: still loading after {} s (stopped after {} s)", options_.name,
         told_after.count(),
         std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count());
     told_after *= 3;

@@ -50,9 +50,9 @@ Result<fs::path> find_host() {
   for (const fs::path& candidate : {folder / kName, folder.parent_path() / "bin" / kName}) {
     if (fs::exists(candidate, error)) return candidate;
   }
-  return runtime::not_found(
-      std::string("reward.shared_library.path: the program ") + kName +
-      ", which loads the library, is not beside this one: set STARLING_REWARD_HOST to where it is");
+  return runtime::not_found(std::string("reward.shared_library.path: the program ") + kName +
+                            ", which loads the library, is not next to this program: set "
+                            "STARLING_REWARD_HOST to where it is");
 }
 
 std::vector<json> calls_of(std::span<const ScoreRequest> requests) {

@@ -90,7 +90,7 @@ def judge(result):
             "invalid": f"returned {result!r:.100} of type {type(result).__name__}, not a number"
         }
     if not math.isfinite(score):
-        return {"invalid": f"returned {score}, which is no finite number"}
+        return {"invalid": f"returned {score}, which is not a finite number"}
     return {"score": score, "extra": extra}
 
 

@@ -151,7 +151,7 @@ Result<std::unique_ptr<RewardFunction>> RewardFunction::from_config(
         "name on the hub, of a classifier with a number for a whole conversation");
   if (uses_model && file) {
     return runtime::unimplemented(
-        "reward.custom_reward_function.path beside reward.reward_model.enable=true is verl's "
+        "reward.custom_reward_function.path with reward.reward_model.enable=true is verl's "
         "generative reward model, which the function asks over HTTP: that server is not "
         "started here. To add a classifier's score to the function's, use reward.mixture=[{model: "
         "FOLDER}, {function: FILE.py}] and reward.reward_model.enable=false");
@@ -159,7 +159,7 @@ Result<std::unique_ptr<RewardFunction>> RewardFunction::from_config(
   if (given.size() > 1)
     return runtime::invalid_argument(
         given[0] + " and " + given[1] +
-        " both say how to score: set one of them, or mix them by reward.mixture");
+        " both define the score: set one of them, or mix them by reward.mixture");
   std::vector<WeightedScorer> parts;
   if (!entries.is_null()) {
     Result<std::vector<WeightedScorer>> mixed = factory->mixture(entries);

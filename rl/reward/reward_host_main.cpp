@@ -104,7 +104,7 @@ json judge(Compute compute, const json& request) {
                           ? std::string(message.data())
                           : "starling_compute_score returned " + std::to_string(failed)}};
   if (!std::isfinite(score))
-    return {{"invalid", "wrote " + std::to_string(score) + ", which is no finite number"}};
+    return {{"invalid", "wrote " + std::to_string(score) + ", which is not a finite number"}};
   return {{"score", score}};
 }
 

@@ -58,11 +58,11 @@ runtime::Status check_begun(const EngineSetting& setting, const Request& request
                      !sampling.prompt_logprobs && sampling.prompt_top_logprobs == 0;
   if (!plain)
     return runtime::invalid_argument(
-        "request: begun samples go with ids and their log-probabilities only: no beam search, "
+        "request: partial samples go with ids and their log-probabilities only: no beam search, "
         "best_of, stop strings, text, top, processed or prompt log-probabilities");
   if (static_cast<std::int64_t>(request.begun.size()) != request.n) {
     return runtime::invalid_argument("request: " + std::to_string(request.begun.size()) +
-                                     " begun samples, n is " + std::to_string(request.n));
+                                     " partial samples, n is " + std::to_string(request.n));
   }
   const std::int64_t room =
       std::min(sampling.max_new_tokens,
@@ -73,16 +73,16 @@ runtime::Status check_begun(const EngineSetting& setting, const Request& request
     const auto tokens = static_cast<std::int64_t>(sample.ids.size());
     if (sample.logprobs.size() != sample.ids.size() || versioned != tokens)
       return runtime::invalid_argument(
-          "request: begun sample: ids, log-probabilities and versions differ in number");
+          "request: partial sample: ids, log-probabilities and versions differ in number");
     if (tokens > room || (tokens == room && !sample.finished)) {
-      return runtime::invalid_argument("request: begun sample: " + std::to_string(tokens) +
-                                       " tokens leave nothing to draw of " + std::to_string(room));
+      return runtime::invalid_argument("request: partial sample: " + std::to_string(tokens) +
+                                       " tokens leave none to generate of " + std::to_string(room));
     }
     if (sample.finished && tokens == 0)
-      return runtime::invalid_argument("request: begun sample: it has finished without a token");
+      return runtime::invalid_argument("request: partial sample: it has finished without a token");
     for (const std::int32_t id : sample.ids) {
       if (id < 0 || id >= setting.model.config().vocab_size)
-        return outside_vocabulary("begun", id, setting.model.config().vocab_size);
+        return outside_vocabulary("partial", id, setting.model.config().vocab_size);
     }
   }
   return {};

@@ -318,10 +318,11 @@ Result<std::string> stage_output(const PipelineStage& stage, const std::string& 
   if (!result.ok()) {
     return result.status().with_context(
         "stage " + stage.name +
-        (best ? " has no best checkpoint (trainer.save_best names the metric that it is the best "
-                "by; without its folder it runs again)"
-              : " has no whole checkpoint (trainer.save_freq says when one is saved; without its "
-                "folder it runs again)"));
+        (best
+             ? " has no best checkpoint (trainer.save_best names the metric that it is the best "
+               "by; without its folder it runs again)"
+             : " has no complete checkpoint (trainer.save_freq says when one is saved; without its "
+               "folder it runs again)"));
   }
   if (!best) {
     if (const Status last = check_last_checkpoint(stage, result->step); !last.ok()) return last;
@@ -332,7 +333,7 @@ Result<std::string> stage_output(const PipelineStage& stage, const std::string& 
   const std::string other = "${stages." + stage.name + (best ? ".best_" : ".");
   return runtime::not_found("stage " + stage.name +
                             (kind == "model" ? " trained an adapter: take " + other +
-                                                   "adapter} beside the model that it began with"
+                                                   "adapter} and the model that it started from"
                                              : " trained all weights: take " + other + "model}"));
 }
 

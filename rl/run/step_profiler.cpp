@@ -125,7 +125,7 @@ void StepProfiler::finish() {
                                                       : "steps " + std::to_string(first_step_) +
                                                             " to " + std::to_string(last_step_);
   if (!processes.ok()) {
-    LOG(warn, "no profile of {}: {}; training goes on", steps, processes.status().message());
+    LOG(warn, "no profile of {}: {}; training continues", steps, processes.status().message());
     return;
   }
   const std::string numbers = first_step_ == last_step_ ? "step_" + std::to_string(first_step_)
@@ -139,7 +139,7 @@ void StepProfiler::finish() {
     LOG(info, "{}: profile in {} (ui.perfetto.dev opens it); the time went to", steps,
         file.string());
   } else {
-    LOG(warn, "{}: {} (global_profiler.save_path); training goes on. The time went to", steps,
+    LOG(warn, "{}: {} (global_profiler.save_path); training continues. The time went to", steps,
         written.message());
   }
   const std::vector<profile::LapUse> uses = profile::time_use(*processes);

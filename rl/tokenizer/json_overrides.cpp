@@ -152,7 +152,7 @@ Status put_decoder_tokens(const json& decoder, const NamedTexts& named, MergedTo
   std::map<std::int64_t, const json*> by_id;
   for (auto it = decoder.begin(); it != decoder.end(); ++it) {
     const auto id = id_of_key(it.key());
-    if (!id) return runtime::invalid_argument("\"" + it.key() + "\" is no token id");
+    if (!id) return runtime::invalid_argument("\"" + it.key() + "\" is not a token id");
     by_id[*id] = &*it;
   }
   for (const auto& [id, entry] : by_id) {

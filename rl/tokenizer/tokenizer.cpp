@@ -123,7 +123,7 @@ std::optional<std::int32_t> Tokenizer::padding_id() const {
   if (pipeline_->pad_id) return pipeline_->pad_id;
   if (pipeline_->eos_id) {
     std::call_once(pipeline_->said_padding, [this] {
-      LOG(info, "the tokenizer has no padding token: its end of sequence, {}, stands in, masked",
+      LOG(info, "the tokenizer has no padding token: its end-of-sequence token {} is used, masked",
           id_to_token(*pipeline_->eos_id));
     });
   }

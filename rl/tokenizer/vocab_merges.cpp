@@ -94,13 +94,13 @@ Status load_file_parts(const fs::path& folder, TokenizerPipeline& pipeline) {
   auto vocab = read_optional_json(vocab_path);
   if (!vocab.ok()) return vocab.status();
   if (vocab->is_null())
-    return runtime::not_found(vocab_path.string() + ": is missing beside merges.txt");
+    return runtime::not_found(vocab_path.string() + ": is missing next to merges.txt");
   auto vocabulary = vocabulary_from_json({{"vocab", std::move(*vocab)}});
   if (!vocabulary.ok()) return vocabulary.status().with_context(vocab_path.string());
   const fs::path merges_path = folder / "merges.txt";
   auto text = read_optional_text(merges_path);
   if (!text.ok()) return text.status();
-  if (!*text) return runtime::not_found(merges_path.string() + ": is missing beside vocab.json");
+  if (!*text) return runtime::not_found(merges_path.string() + ": is missing next to vocab.json");
   if (auto at = invalid_utf8_at(**text))
     return runtime::invalid_argument(merges_path.string() + ": not UTF-8 at byte " +
                                      std::to_string(*at));

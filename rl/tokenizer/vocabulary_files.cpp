@@ -70,7 +70,7 @@ Result<std::int64_t> id_from_key(const std::string& key) {
   std::int64_t id = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
   if (error != std::errc() || end != key.data() + key.size() || id < 0 || id > kSlowIdMax)
-    return runtime::invalid_argument("\"" + key + "\" is no token id");
+    return runtime::invalid_argument("\"" + key + "\" is not a token id");
   return id;
 }
 

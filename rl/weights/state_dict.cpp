@@ -190,7 +190,7 @@ class Machine {
   }
   Status truncated() const { return damaged("its data.pkl ends in the middle"); }
   Status misuse() const {
-    return damaged("its data.pkl is no valid pickle at byte " + std::to_string(at_));
+    return damaged("its data.pkl is not a valid pickle at byte " + std::to_string(at_));
   }
   Status refused(const std::string& what) const {
     return runtime::unimplemented(std::string(name_) + ": holds " + what +

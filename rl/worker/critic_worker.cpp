@@ -31,9 +31,10 @@ Result<std::unique_ptr<CriticWorker>> CriticWorker::create(const CriticOptions& 
   Result<ModelConfig> config = ModelConfig::load(options.model);
   if (!config.ok()) return config.status();
   if (!config->output_heads.empty() && config->task == ModelTask::kCausalLm) {
-    return runtime::invalid_argument(options.model.string() +
-                                     ": a model with heads beside its output layer cannot be made "
-                                     "into a critic; give another critic.model.path");
+    return runtime::invalid_argument(
+        options.model.string() +
+        ": a model with heads in addition to its output layer cannot be made "
+        "into a critic; give another critic.model.path");
   }
   Result<std::unique_ptr<Transformer>> model = Transformer::load(
       with_task(std::move(*config), ModelTask::kTokenClassification), options.model, options.seed,

@@ -14,12 +14,12 @@ struct ObjectiveInputs {
   at::Tensor reference_BT;     // log-probs; undefined without a KL loss
   at::Tensor advantages_BT;
   at::Tensor mask_BT;
-  at::Tensor
-      chosen_BT;  // 1 on the tokens of covariant_tokens(); undefined but for kClipCov and kKlCov
-  at::Tensor weights_B;        // DiscoWeights::of_samples; undefined but for kDisco
+  /// 1 on the tokens of covariant_tokens(); undefined but for kClipCov and kKlCov.
+  at::Tensor chosen_BT = {};
+  at::Tensor weights_B = {};   // DiscoWeights::of_samples; undefined but for kDisco
   double kl_weight = 0.0;      // DiscoWeights::kl; of kDisco
-  at::Tensor repeats_B;        // how often each sample counts; see UpdatePlan
-  at::Tensor positive_B;       // 1 where the response was right
+  at::Tensor repeats_B = {};   // how often each sample counts; see UpdatePlan
+  at::Tensor positive_B = {};  // 1 where the response is correct
   at::Tensor teacher_BT = {};  // log-probs; undefined without a teacher
 };
 

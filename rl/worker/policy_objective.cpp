@@ -46,9 +46,8 @@ Result<PolicyLossMode> parse_loss_mode(const std::string& name) {
   }
   if (find_policy_loss(name) != nullptr) return PolicyLossMode::kOwn;
   for (const std::string& own : added_choices(kLossMode)) known += ", " + own;
-  return runtime::invalid_argument(
-      "policy loss \"" + name + "\" is none of " + known +
-      "; one of your own is registered in main, before run(), for workers too");
+  return runtime::invalid_argument("policy loss \"" + name + "\" is none of " + known +
+                                   "; register a custom one in main before run(), in workers too");
 }
 
 // The loss of that name, with its numbers as the configuration has them.

@@ -341,8 +341,8 @@ Status settle_precision(const Config& config, ConfigReader& read, PolicyOptions&
                           : draws_ahead ? "trainer.v1.trainer_mode=" + mode
                                         : "actor_rollout_ref.hybrid_engine=false";
   return runtime::unimplemented(key + "=bfloat16 with " + why +
-                                ": samples of earlier weights need the log-probs that they were "
-                                "drawn with; leave one of the two out");
+                                ": samples of earlier weights need the log-probs of their "
+                                "generation; set only one of the two");
 }
 
 }  // namespace

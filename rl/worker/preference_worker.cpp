@@ -78,9 +78,10 @@ Result<std::unique_ptr<Transformer>> load_model(const PreferenceWorkerOptions& o
   Result<ModelConfig> config = ModelConfig::load(options.model);
   if (!config.ok()) return config.status();
   if (!config->output_heads.empty() && config->task == ModelTask::kCausalLm) {
-    return runtime::invalid_argument(options.model.string() +
-                                     ": a model with heads beside its output layer cannot be made "
-                                     "into a reward model; give another model.path");
+    return runtime::invalid_argument(
+        options.model.string() +
+        ": a model with heads in addition to its output layer cannot be made "
+        "into a reward model; give another model.path");
   }
   return Transformer::load(with_task(std::move(*config), ModelTask::kSequenceClassification),
                            options.model, options.seed, how);

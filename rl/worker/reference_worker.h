@@ -25,7 +25,7 @@ struct ReferenceOptions {
   int threads = 1;
   std::string device = {};   // see find_device()
   float temperature = 1.0F;  // that of the rollout
-  MicroBatchLimits micro_batch;
+  MicroBatchLimits micro_batch = {};
   KlPenalty penalty{.estimator = KlEstimator::kK1};  // of the KL in the reward
   bool bf16 = false;                                 // see PassOptions
   bool offload = false;          // of a model on a device: its weights leave it between calls

@@ -100,7 +100,7 @@ struct EstimateTask {
 struct EstimateOptions {
   AdvantageEstimator estimator =
       AdvantageEstimator::kGae;  // one that is per token; others are worked out by the controller
-  GaeOptions gae;
+  GaeOptions gae = {};
   KlPenalty kl_penalty{.estimator = KlEstimator::kK1};
 
   /// From `algorithm.*`. kInvalidArgument: a value out of range, by key.

@@ -129,7 +129,7 @@ struct Codec<std::span<const E>> {
       decoder.fail("an array that is neither short nor long");
     }
     if (reinterpret_cast<std::uintptr_t>(raw.data()) % alignof(E) != 0)
-      decoder.fail("an array at an address that is no multiple of its alignment");
+      decoder.fail("an array at an address that is not a multiple of its alignment");
     values = decoder.ok()
                  ? std::span(reinterpret_cast<const E*>(raw.data()), raw.size() / sizeof(E))
                  : std::span<const E>();

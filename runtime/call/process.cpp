@@ -82,7 +82,7 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
                      const ObjectLocation& lost,
                      UniqueFunction<void(Result<ObjectLocation>)> done) {
     auto object = table->find_remakeable(lost.id);
-    if (!object) return done(not_found("this process did not have it made"));
+    if (!object) return done(not_found("this process does not own the task that made it"));
     if (lost.node == here)
       return object->recover(deadline_after(kRecoverPatience), std::move(done));
     object->replace(lost, object_lost("its copies are gone"), std::move(done));

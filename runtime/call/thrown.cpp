@@ -18,13 +18,13 @@ Status status_of(std::exception_ptr failure) {
     return task_failed(std::string("threw: ") +
                        (what ? what : "an exception that does not say what"));
   } catch (const Status& status) {
-    return status.ok() ? task_failed("threw a Status that is no failure") : status;
+    return status.ok() ? task_failed("threw a Status that is ok") : status;
   } catch (const std::string& text) {
     return task_failed("threw: " + text);
   } catch (const char* text) {
     return task_failed(std::string("threw: ") + (text ? text : "a null pointer"));
   } catch (...) {
-    return task_failed("threw something that is no std::exception");
+    return task_failed("threw something that is not a std::exception");
   }
 }
 

@@ -11,7 +11,7 @@ constexpr std::chrono::milliseconds kMost = std::chrono::hours(24);
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   const auto wrong = [&](const char* why) {
-    return invalid_argument("'" + std::string(text.substr(0, 40)) + "' is no duration" + why +
+    return invalid_argument("'" + std::string(text.substr(0, 40)) + "' is not a duration" + why +
                             ": expected a number and ms, s, min or h, like 30s");
   };
   double number = 0;

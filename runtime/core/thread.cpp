@@ -39,7 +39,7 @@ Status thread_limit_status(int error) {
   return resource_exhausted(
       "no thread can be made: the limit of processes and threads is reached (ulimit -u: " +
       of_user + "; the cgroup's pids.max: " + (of_group.empty() ? "none" : of_group) +
-      "): raise the one that is too small, or run less at once");
+      "): raise the limit that is too small, or run fewer threads");
 }
 
 Result<Thread> Thread::start(std::function<void()> body) {

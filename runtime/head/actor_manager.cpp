@@ -158,7 +158,7 @@ void ActorManager::stop(const ActorRecord& record, std::chrono::milliseconds gra
 
 void ActorManager::stop_torn(const ActorRecord& record, const std::string& text,
                              std::chrono::milliseconds grace) {
-  std::string reason = "its placement group is placed anew as a whole: " + text;
+  std::string reason = "its placement group is placed again as a whole: " + text;
   if (may_restart(context_.tables, record)) return stop(record, grace, std::move(reason), true);
   const bool is_first_start = record.phase == ActorPhase::kStarting && record.restarts == 0;
   reason += is_first_start ? "; the actor was being built, and its creator may ask again"
@@ -300,7 +300,7 @@ void ActorManager::node_lost(NodeId node, const std::string& text, const std::se
     const bool goes_with_gang = record->spec.bundle && torn.contains(record->spec.bundle->group);
     if (goes_with_gang && !may_restart(tables, *record))
       cause.text +=
-          "; its placement group is placed anew, but the actor has no restart left "
+          "; its placement group is placed again, but the actor has no restart left "
           "(ActorOptions::max_restarts)";
     incarnation_ended(actor, cause);
   }

@@ -44,7 +44,7 @@ Result<Matches> filter_of(const std::string& key, const std::string& value) {
     std::int32_t pid = 0;
     auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), pid);
     if (error != std::errc() || end != value.data() + value.size())
-      return invalid_argument("pid '" + value + "' is no number");
+      return invalid_argument("pid '" + value + "' is not a number");
     return Matches([pid](const ActorRecord& record) { return record.address.pid == pid; });
   }
   return invalid_argument(

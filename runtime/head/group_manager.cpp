@@ -49,7 +49,7 @@ bool GroupManager::place(GroupId id) {
   const GroupState* group = context_.tables.groups().find(id);
   if (!group || group->placed || is_under_way(id)) return true;
   const std::string before =
-      group->is_torn() ? "it has lost its place and is placed anew as a whole: " : "";
+      group->is_torn() ? "it has lost a node and is placed again as a whole: " : "";
   for (ActorId member : context_.tables.actors().members(id)) {
     const ActorRecord& record = *context_.tables.actors().find(member);
     if (!is_started(record.phase)) continue;
@@ -217,11 +217,11 @@ std::set<GroupId> GroupManager::node_lost(NodeId node, const std::string& text) 
 void GroupManager::tear(GroupId id, const std::string& text, std::chrono::milliseconds grace) {
   const ClusterTables& tables = context_.tables;
   const GroupState& group = *tables.groups().find(id);
-  LOG(warn, "{} is placed anew as a whole: {}", describe(group.spec), text);
+  LOG(warn, "{} is placed again as a whole: {}", describe(group.spec), text);
   release_everywhere(id, group.nodes);
   context_.scheduler.remove_group(id);
   context_.commit(
-      command::GroupTorn{id, "it has lost its place and is placed anew as a whole: " + text});
+      command::GroupTorn{id, "it has lost a node and is placed again as a whole: " + text});
   queue_.add(id, Deadline::max());
   for (ActorId actor : tables.actors().members(id)) {
     const ActorRecord& record = *tables.actors().find(actor);

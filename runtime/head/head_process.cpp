@@ -115,7 +115,7 @@ void HeadProcess::serve(const std::shared_ptr<Channel>& channel, ControlRequest 
   if (!std::holds_alternative<control::StopNode>(request.body))
     return service_->handle(channel, std::move(request), std::move(answer));
   if (channel->peer().node != options_.node)
-    return answer(invalid_argument("the cluster is stopped by the node beside the head"));
+    return answer(invalid_argument("only the head's local node can stop the cluster"));
   service_->stop_nodes(options_.node, request.timeout,
                        [answer = std::make_shared<ControlAnswerer>(std::move(answer))] {
                          (*answer)(ControlAnswer{});

@@ -147,7 +147,7 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
     // A node that comes again has noticed the end of its old connection before the head has.
     std::shared_ptr<Channel> old = link == links_.end() ? nullptr : link->second.channel;
     links_[from] = {channel, steady_now()};
-    if (old) old->close(unavailable("node " + from.short_hex() + " has connected anew"));
+    if (old) old->close(unavailable("node " + from.short_hex() + " has connected again"));
     link = links_.find(from);
   }
   if (link == links_.end() || link->second.channel != channel) {

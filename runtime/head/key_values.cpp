@@ -49,7 +49,7 @@ void KeyValues::serve(const HeadCall& call, control::KvAdd& body, ControlAnswere
   if (const std::string* value = context_.tables.pairs().find(call.job, body.key)) {
     auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
     if (error != std::errc() || end != value->data() + value->size()) {
-      return answer(invalid_argument("the value of '" + body.key + "' is no number"));
+      return answer(invalid_argument("the value of '" + body.key + "' is not a number"));
     }
   }
   std::int64_t sum;

@@ -95,8 +95,9 @@ Status check_write_ahead_log_of(const std::filesystem::path& database) {
   const std::string bytes = rest_of(file);
   if (file.bad()) return unavailable("journal " + path + " cannot be read");
   if (Status status = check_write_ahead_log(bytes); !status.ok()) {
-    return invalid_argument("journal " + path + ": it is damaged (" + status.message() +
-                            "); put a copy in its place, or begin anew with another --journal");
+    return invalid_argument(
+        "journal " + path + ": it is damaged (" + status.message() +
+        "); put a copy in its place, or start a new cluster with another --journal");
   }
   if (const std::size_t torn = torn_bytes(bytes); torn > 0) {
     LOG(warn,

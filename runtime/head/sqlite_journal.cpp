@@ -102,8 +102,9 @@ struct SqliteJournal::Database {
       case SQLITE_FULL: return resource_exhausted(text + "its disk is full; make room there");
       case SQLITE_CORRUPT:
       case SQLITE_NOTADB:
-        return invalid_argument(text + "it is damaged (" + sqlite3_errmsg(handle) +
-                                "); put a copy in its place, or begin anew with another --journal");
+        return invalid_argument(
+            text + "it is damaged (" + sqlite3_errmsg(handle) +
+            "); put a copy in its place, or start a new cluster with another --journal");
       case SQLITE_BUSY: return unavailable(text + "another program has it open");
       case SQLITE_IOERR:
         return unavailable(text + "the disk does not read or write (" +
@@ -169,7 +170,7 @@ struct SqliteJournal::Database {
         !none && bytes > 0 && bytes < kDatabaseBytesMin) {
       return invalid_argument(
           "journal " + file().string() + ": it is damaged (cut to " + std::to_string(bytes) +
-          " bytes); put a copy in its place, or begin anew with another --journal");
+          " bytes); put a copy in its place, or start a new cluster with another --journal");
     }
     if (int code = sqlite3_open_v2(file().c_str(), &handle,
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
@@ -215,9 +216,9 @@ struct SqliteJournal::Database {
     const int code = statement.step();
     if (code != SQLITE_ROW) return error(code);
     if (statement.column(0) == "ok") return {};
-    return invalid_argument("journal " + file().string() + ": it is damaged (" +
-                            std::string(statement.column(0)) +
-                            "); put a copy in its place, or begin anew with another --journal");
+    return invalid_argument(
+        "journal " + file().string() + ": it is damaged (" + std::string(statement.column(0)) +
+        "); put a copy in its place, or start a new cluster with another --journal");
   }
 
   /// The log's content goes to the database, and the log begins again: else it would grow up to its
@@ -310,7 +311,7 @@ Status SqliteJournal::load(
     if (bytes.size() < kChecksumBytes || sum != checksum(key, value)) {
       return invalid_argument(
           "journal " + database_->file().string() + ": entry '" + key +
-          "' is damaged; put a copy in its place, or begin anew with another --journal");
+          "' is damaged; put a copy in its place, or start a new cluster with another --journal");
     }
     if (Status status = entry(key, value); !status.ok())
       return status.with_context("journal " + database_->file().string() + ", entry '" + key + "'");
@@ -341,9 +342,10 @@ void SqliteJournal::look_for_room() {
   const bool has_room = database_->reserve->refill();
   Status scarcity;
   if (!has_room) {
-    scarcity = resource_exhausted("journal " + disk_text(database_->folder) +
-                                  ": its disk is full, and what is left is kept for jobs, actors "
-                                  "and their ends; make room there");
+    scarcity =
+        resource_exhausted("journal " + disk_text(database_->folder) +
+                           ": its disk is full; the remaining space is reserved for jobs, actors "
+                           "and their ends; make room there");
   }
   std::lock_guard lock(mutex_);
   if (has_room && !scarcity_.ok()) LOG(info, "the journal's disk has room again");

@@ -67,7 +67,7 @@ void TokenKeeper::change(control::ChangeToken asked, std::chrono::milliseconds t
   const auto beside = std::find_if(nodes.begin(), nodes.end(),
                                    [](const auto& node) { return node.second.is_head; });
   if (beside == nodes.end())
-    return answer(unavailable("the node beside the head has not joined yet; try again"));
+    return answer(unavailable("the head's local node has not joined yet; try again"));
   changing_ = true;
   links_.request(beside->first, ControlRequest{{}, timeout, control::ExpectToken{asked.token}},
                  [this, &nodes, changed = *std::move(changed),

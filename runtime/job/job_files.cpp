@@ -59,7 +59,7 @@ Status check_path(const std::string& path) {
     return invalid_argument("'" + path.substr(0, 200) + "' " + why);
   };
   if (path.empty() || path.size() > kPathBytesMax || path.find('\0') != std::string::npos)
-    return refuse("is no path of a file");
+    return refuse("is not a file path");
   if (path.front() == '/' || path.back() == '/')
     return refuse("is not relative to the job's folder");
   for (std::size_t at = 0; at <= path.size();) {
@@ -353,7 +353,7 @@ Status JobFiles::Disk::fill(const fs::path& work, const std::vector<JobFile>& fi
           if (Status status = own(parent); !status.ok()) return status;
         } else if (struct stat info;
                    ::lstat(parent.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
-          return invalid_argument("'" + file.path + "' is in what is no folder");
+          return invalid_argument("'" + file.path + "' is in something that is not a folder");
         }
       }
       if (kind == JobFile::Kind::kFile) {

@@ -151,8 +151,8 @@ Status JobRunner::cancel(JobId id, const std::string& reason) {
 void JobRunner::on_submitter_closed(const Channel& channel) {
   for (const auto& [id, job] : jobs_) {
     if (job->submitter.get() != &channel) continue;
-    LOG(info, "job {}: whoever submitted it is gone", id.short_hex());
-    Status cancelled = cancel(id, "whoever submitted it is gone");
+    LOG(info, "job {}: its submitter is gone", id.short_hex());
+    Status cancelled = cancel(id, "its submitter is gone");
     if (!cancelled.ok()) LOG(warn, "{}", cancelled.message());
   }
 }

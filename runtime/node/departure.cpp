@@ -47,7 +47,7 @@ void Departure::leave_by(Deadline deadline, const std::string& reason) {
   leave_timer_.expires_at(deadline);
   leave_timer_.async_wait(lifetime_.guard([this, reason](boost::system::error_code ec) {
     if (ec) return;
-    callbacks_.leave(cancelled("drained (" + reason + "), and the head has not said more in time"));
+    callbacks_.leave(cancelled("drained (" + reason + "), and the head has not answered in time"));
   }));
 }
 

@@ -43,15 +43,16 @@ Status HeadAbsence::describe(Contact contact) const {
   const auto away = milliseconds(steady_now() - (is_up ? heard_ : since_));
   const bool is_beside = head_.is_unix();
   std::string text =
-      is_beside ? "the head beside this node" : "the head at " + head_.for_worker({}).to_string();
+      is_beside ? "the head on this machine" : "the head at " + head_.for_worker({}).to_string();
   text += " has not answered since " +
           time_text(unix_milliseconds() - static_cast<std::uint64_t>(away.count())) + " (" +
           describe_duration(away) + ")";
   if (!is_up && !why_.ok()) text += ": " + why_.message();
   if (!is_up) text += trouble_text();
   text +=
-      "; meanwhile what runs goes on: actors, calls between them, and objects; whatever has to be "
-      "asked of the head waits";
+      "; meanwhile actors, calls between them and objects keep working; requests that the head "
+      "must "
+      "answer wait";
   if (is_beside)
     return unavailable(
         text +

@@ -109,7 +109,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
         ec.category() == http::make_error_code(http::error::bad_version).category() &&
         ec != http::error::end_of_stream && ec != http::error::partial_message;
     if (is_parsing)
-      finish(invalid_argument(name() + " is no HTTP server, or answers too much: " + ec.message()));
+      finish(invalid_argument(
+          name() + " is not an HTTP server, or its answer is too long: " + ec.message()));
     else
       finish(unavailable(name() + ": " + ec.message()));
   }

@@ -75,7 +75,7 @@ void JobQueue::on_submitter_closed(const Channel& channel) {
     if (queued.submitter == &channel) waiting.push_back(job);
   }
   for (JobId job : waiting)
-    drop(job, JobOutcome::kStopped, "whoever submitted it was gone before it began");
+    drop(job, JobOutcome::kStopped, "its submitter was gone before it started");
 }
 
 }  // namespace runtime

@@ -24,7 +24,7 @@ Status check_environment(const Environment& env) {
   for (const auto& [name, value] : env) {
     if (name.empty() || name.find('=') != std::string::npos ||
         (name + value).find('\0') != std::string::npos)
-      return invalid_argument("'" + name + "' is no name of a variable");
+      return invalid_argument("'" + name + "' is not a variable name");
     bytes += name.size() + value.size();
   }
   if (bytes > kEnvironmentBytesMax)

@@ -32,7 +32,7 @@ StoreInfo info_of(NodeId node, const StoreList& store) {
 std::string silence_of(const StoreList::Process& silent, NodeId node) {
   return client_name(silent.role, silent.worker) + " (pid " + std::to_string(silent.pid) +
          ") on node " + node.short_hex() +
-         " does not answer: stopped, or held up for seconds (starling list workers)";
+         " does not answer: stopped, or busy for seconds (starling list workers)";
 }
 
 }  // namespace

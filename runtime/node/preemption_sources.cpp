@@ -36,7 +36,7 @@ class FileSource final : public PreemptionSource {
     if (!file) return errno_status(errno, path_);
     struct stat info {};
     if (::fstat(file.get(), &info) != 0) return errno_status(errno, path_);
-    if (!S_ISREG(info.st_mode)) return invalid_argument(path_ + " is no regular file");
+    if (!S_ISREG(info.st_mode)) return invalid_argument(path_ + " is not a regular file");
     char text[kPreemptionBytesMax + 1];
     const ssize_t got = ::read(file.get(), text, sizeof text);
     if (got < 0) return errno_status(errno, path_);

@@ -47,8 +47,7 @@ void PreemptionWatch::on_answer(Result<PreemptionAnswer> answer) {
   if (stopped_) return;
   if (!answer.ok()) warn(answer.status());
   if (!answer.ok() || !*answer) return look_later();
-  LOG(warn, "{} says that this machine is about to be taken away: {}", source_->name(),
-      (*answer)->reason);
+  LOG(warn, "{} announces the preemption of this machine: {}", source_->name(), (*answer)->reason);
   on_notice_(**answer, lifetime_.guard([this](bool done) {
     if (!done) look_later();
   }));
@@ -60,7 +59,7 @@ void PreemptionWatch::warn(const Status& why) {
   const bool is_first = warned_at_ == Deadline::min();
   if (!is_first && now - warned_at_ < (why.message() == warned_of_ ? kSameAgain : kAnotherAgain))
     return;
-  LOG(warn, "{} cannot tell whether this machine is about to be taken away ({} failures): {}",
+  LOG(warn, "{} cannot tell whether this machine will be preempted ({} failures): {}",
       source_->name(), unheard_, why.message());
   warned_of_ = why.message();
   warned_at_ = now;

@@ -54,9 +54,9 @@ void Reservations::prepare(const control::Holding& holding, control::Refusals& r
   release(holding.group);  // asked again, it holds what it is asked to hold now
   Amounts amounts = amounts_of(holding.resources);
   if (const std::string lacks = missing(amounts); !lacks.empty()) {
-    refusals.refused.push_back({holding.group, "it lacks " + lacks + " beside what it holds for " +
-                                                   std::to_string(held_.size()) +
-                                                   " other placement groups"});
+    refusals.refused.push_back(
+        {holding.group, "it lacks " + lacks + " in addition to what it holds for " +
+                            std::to_string(held_.size()) + " other placement groups"});
     return;
   }
   for (const auto& [name, units] : amounts) used_[name] += units;

@@ -87,7 +87,7 @@ void SubmittedJobs::run(const StartPtr& start, const JobFolder& folder) {
   const control::SubmitJob& request = start->request;
   if (start->stop_reason.empty() && is_stopping_()) start->stop_reason = "its node was stopped";
   if (start->stop_reason.empty() && !request.detached && start->submitter->closed())
-    start->stop_reason = "whoever submitted it is gone";
+    start->stop_reason = "its submitter is gone";
   if (!start->stop_reason.empty())
     return fail(start, JobOutcome::kStopped, cancelled(start->stop_reason));
   JobInfo& info = start->info;

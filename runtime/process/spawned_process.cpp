@@ -68,7 +68,7 @@ SpawnedProcess::SpawnedProcess(pid_t pid, bool leads_group, Supervision supervis
 Result<SpawnedProcess> SpawnedProcess::adopt(pid_t pid) {
   siginfo_t info{};
   if (pid <= 1 || ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
-    return not_found("process " + std::to_string(pid) + " is no child of this one");
+    return not_found("process " + std::to_string(pid) + " is not a child of this process");
   ::setpgid(pid, pid);  // it may do so too, and has to once it has executed a program
   return SpawnedProcess(pid, /*leads_group=*/::getpgid(pid) == pid);
 }

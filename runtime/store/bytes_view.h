@@ -35,7 +35,7 @@ class BytesView {
   const {
     if (bytes_.size() % sizeof(T) != 0) {
       return invalid_argument("object " + id_.hex() + ": " + std::to_string(bytes_.size()) +
-                              " bytes are no whole number of " + std::to_string(sizeof(T)) +
+                              " bytes are not a whole number of " + std::to_string(sizeof(T)) +
                               "-byte elements");
     }
     return std::span<const T>(reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T));

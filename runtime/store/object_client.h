@@ -104,10 +104,10 @@ class ObjectClient {
     /// Makes it again if this process can. Errors: kNotFound (it cannot), why making it failed.
     std::function<void(const ObjectLocation& lost,
                        UniqueFunction<void(Result<ObjectLocation>)> done)>
-        remake;
+        remake = {};
     /// The node is about to leave: takes over what this process refers to there. `done` hears how
     /// many objects it could not.
-    std::function<void(NodeId node, UniqueFunction<void(std::uint64_t failed)> done)> evacuate;
+    std::function<void(NodeId node, UniqueFunction<void(std::uint64_t failed)> done)> evacuate = {};
   };
   void set_owner_hooks(OwnerHooks hooks) { hooks_ = std::move(hooks); }
 

@@ -268,7 +268,7 @@ asio::awaitable<Result<Handshaken>> handshake_caller(Channel::Socket& socket, Pr
   if (!noise.read(message, std::as_writable_bytes(std::span(&traffic, 1))))
     co_return wrong_token(address);
   if (traffic != Traffic::kSealed && traffic != Traffic::kPlain)
-    co_return unimplemented(address + ": wants to go on in a way that this release (" + kRelease +
+    co_return unimplemented(address + ": asks to continue in a way that this release (" + kRelease +
                             ") does not know");
 
   Session session(noise.split(), NoiseHandshake::Side::kInitiator);

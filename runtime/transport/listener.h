@@ -20,7 +20,7 @@ struct ConnectOptions {
   Deadline deadline = deadline_after(std::chrono::seconds(5));
   /// A peer whose incarnation is older is refused: the caller has seen a newer one. kUnavailable.
   std::uint64_t incarnation_min = 0;
-  ChannelOptions channel;
+  ChannelOptions channel = {};
   /// Over TCP the connection outlives its socket: one that breaks is replaced, and what was under
   /// way is sent again, so that every frame arrives once and in order; for
   /// ChannelOptions::interruption_max. With a peer that does not know of this, and on Unix sockets,

@@ -82,7 +82,7 @@ Result<GenericEndpoint> bindable(const Endpoint& endpoint) {
     struct stat info {};
     if (::lstat(endpoint.unix_path.c_str(), &info) == 0) {
       if (!S_ISSOCK(info.st_mode))
-        return invalid_argument(endpoint.to_string() + ": the file exists and is no socket");
+        return invalid_argument(endpoint.to_string() + ": the file exists and is not a socket");
       if (is_served(endpoint))
         return unavailable(endpoint.to_string() +
                            ": address in use: another process listens there");

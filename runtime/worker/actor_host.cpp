@@ -331,7 +331,7 @@ void ActorHost::abandon(const std::vector<std::shared_ptr<Channel>>& channels) {
     job.channel = *open;
     job.request.kind = call.kind;
     job.request.id = call.request;
-    refuse_call(job, actor_died("the actor was ended during the call, which goes on"), false,
+    refuse_call(job, actor_died("the actor was ended during the call, which keeps running"), false,
                 Flush::kNow);
   }
 }

@@ -243,7 +243,8 @@ void ActorTable::accept_call(const std::shared_ptr<Channel>& channel, Message me
                        true, Flush::kSoon);
   }
   if (job->call.incarnation != 0 && job->call.incarnation != found->second->incarnation()) {
-    return refuse_call(*job, not_found("this start of the actor has ended; another has begun"),
+    return refuse_call(*job,
+                       not_found("this incarnation of the actor has ended; another has started"),
                        true, Flush::kSoon);
   }
   found->second->push(std::move(job));

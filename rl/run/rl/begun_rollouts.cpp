@@ -68,15 +68,14 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
         "algorithm.adv_estimator",
         "another than remax" + with + ": its greedy responses would be of other weights");
   if (!hybrid)
-    return config.out_of_range(
-        "actor_rollout_ref.hybrid_engine",
-        "true" + with + ", whose responses are drawn by the policy's workers");
+    return config.out_of_range("actor_rollout_ref.hybrid_engine",
+                               "true" + with + ", whose responses the policy's workers generate");
   const Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config);
   if (!agent.ok()) return agent.status();
   if (*agent) {
     return runtime::invalid_argument(
         "conversations of several turns and agent loops do not go" + with +
-        ", since they do not go on with new weights: set "
+        ", since they cannot continue with new weights: set "
         "actor_rollout_ref.rollout.multi_turn.enable=false, "
         "and actor_rollout_ref.rollout.agent.* to what they are by default");
   }
@@ -128,7 +127,8 @@ Result<SavedRollouts> deal_rollouts(SavedRollouts rollouts,
     total += static_cast<std::int64_t>(tasks.size());
   if (batch < 1 || total % batch != 0) {
     return runtime::invalid_argument(
-        std::to_string(total) + " prompts are on their way, which is no number of batches of " +
+        std::to_string(total) +
+        " prompts are in progress, which is not a whole number of batches of " +
         std::to_string(batch) + ": data.train_batch_size must stay as it was");
   }
   bool fits = shares.size() == rollouts.tasks.size();

@@ -65,7 +65,7 @@ Result<Drawn> DrawnAhead::draw(const SampleRequest& request, StepTimer& timer) {
   Drawn drawn{.prompts = std::move(now.prompts), .generated = std::move(now.restored)};
   if (drawn.generated.empty()) {
     auto generated = calls_.finish(now.generated);
-    if (!generated.ok()) return generated.status().with_context("the workers that draw samples");
+    if (!generated.ok()) return generated.status().with_context("the rollout workers");
     drawn.generated = std::move(*generated);
   }
   timer.lap("gen");
@@ -139,7 +139,8 @@ Status DrawnAhead::restore(const std::filesystem::path& folder, const SavedAt& a
   std::ifstream in(file, std::ios::binary);
   if (!in) {
     LOG(info,
-        "{}: the checkpoint has no samples that were drawn ahead; the next step's are drawn by its "
+        "{}: the checkpoint has no samples generated ahead; those of the next step are generated "
+        "by its "
         "weights",
         file.string());
     return {};

@@ -122,8 +122,7 @@ Status DrawnPartially::restore(const std::filesystem::path& folder, const SavedA
   const std::filesystem::path file = folder / kPartialFile;
   std::ifstream in(file, std::ios::binary);
   if (!in) {
-    LOG(info,
-        "{}: the checkpoint has no responses that were on their way; all are begun by its weights",
+    LOG(info, "{}: the checkpoint has no partial responses; all start with its weights",
         file.string());
     return {};
   }

@@ -89,10 +89,12 @@ Status References::check_teachers(const StepBatch& batch) const {
           teachers_.begin(), teachers_.end(),
           [&](const TeacherCalls& teacher) { return teacher.named.rows == group.task.teacher; });
       if (!known)
-        return runtime::invalid_argument(
-            group.task.where + ": its samples were drawn for a teacher of '" + group.task.teacher +
-            "', and there is none any more: keep the keys of distillation.teacher_models, or begin "
-            "anew (trainer.resume_mode=disable)");
+        return runtime::invalid_argument(group.task.where +
+                                         ": its samples were generated for a teacher of '" +
+                                         group.task.teacher +
+                                         "', which is no longer configured: keep the keys of "
+                                         "distillation.teacher_models, or start "
+                                         "again (trainer.resume_mode=disable)");
     }
   }
   return {};

@@ -169,7 +169,7 @@ Status RlCheckpoint::load(const fs::path& folder, const nlohmann::ordered_json& 
     std::error_code ignored;
     if (!status.ok() && !fs::exists(folder / kCriticFolder, ignored)) {
       return runtime::invalid_argument(
-          "the checkpoint has no critic, which algorithm.adv_estimator wants: go on with the "
+          "the checkpoint has no critic, which algorithm.adv_estimator needs: continue with the "
           "estimator of that run (its config.yaml), or start a new run with "
           "another trainer.default_local_dir");
     }

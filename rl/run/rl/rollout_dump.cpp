@@ -83,7 +83,8 @@ void RolloutDumper::write(const RolloutDump& dump, const std::vector<DumpedSampl
   unwritten_.push_back({dump, encode_samples(dump.step, samples)});
   const Status written = flush();
   if (!written.ok() && waiting == 0)
-    LOG(warn, "{}; training goes on, and what could not be written is tried again with each step",
+    LOG(warn,
+        "{}; training continues, and samples that could not be written are retried at each step",
         written.message());
   if (written.ok() && waiting > 0)
     LOG(info, "{} has the samples that could not be written before", dump.folder.string());
@@ -104,7 +105,7 @@ void RolloutDumper::give_up_oldest() {
                       [](std::size_t sum, const Unwritten& one) { return sum + one.text.size(); });
   for (; bytes > kUnwrittenBytesMax; unwritten_.pop_front()) {
     bytes -= unwritten_.front().text.size();
-    LOG(warn, "samples of step {} are given up: too many wait to be written",
+    LOG(warn, "samples of step {} are dropped: too many wait to be written",
         unwritten_.front().dump.step);
   }
 }

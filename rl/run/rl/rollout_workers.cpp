@@ -35,7 +35,7 @@ Result<std::int64_t> read_steps_ahead(const Config& config) {
   const std::optional<std::int64_t> threshold = read.find_int(kThresholdKey);
   if (!read.status().ok()) return read.status();
   if (warmup < 1)
-    return config.out_of_range(kSeparateWarmupKey, "at least 1: whole batches are drawn ahead");
+    return config.out_of_range(kSeparateWarmupKey, "at least 1: whole batches are generated ahead");
   if (sync * mini_batch != batch) {
     return runtime::invalid_argument("data.train_batch_size must be " + std::string(kSync) +
                                      " * actor_rollout_ref.actor.ppo_mini_batch_size with " +
@@ -68,13 +68,13 @@ Result<std::optional<RolloutWorkersOptions>> RolloutWorkersOptions::from_config(
   if (!separate && separate_nodes != 0)
     return config.out_of_range(
         kSeparate.nodes,
-        "0 unless trainer.v1.trainer_mode=separate_async gives rollouts workers of their own");
+        "0 unless trainer.v1.trainer_mode=separate_async starts separate rollout workers");
   if (shared || separate) {
     for (const char* key : {kOneStepOff.nodes, kOneStepOff.per_node}) {
       if (config.is_set(key))
         return config.out_of_range(key,
                                    "left out unless actor_rollout_ref.hybrid_engine=false gives "
-                                   "rollouts workers of their own");
+                                   "separate rollout workers");
     }
   }
   if (shared) return std::optional<RolloutWorkersOptions>();
@@ -86,7 +86,7 @@ Result<std::optional<RolloutWorkersOptions>> RolloutWorkersOptions::from_config(
   if (options.size() > policy_workers) {
     return runtime::invalid_argument(
         std::string(keys.nodes) + " * " + keys.per_node + ": " + std::to_string(options.size()) +
-        " workers that draw samples for " + std::to_string(policy_workers) +
+        " rollout workers for " + std::to_string(policy_workers) +
         " that train: those over would have nothing to do; use at most as many, or raise "
         "trainer.n_gpus_per_node or trainer.nnodes");
   }

@@ -35,7 +35,7 @@ void SampleDump::write(std::int64_t step, bool append, const DumpedBatch& batch)
   auto texts = reward_.texts(batch.batches, batch.tasks, batch.scores,
                              std::numeric_limits<std::int64_t>::max());
   if (!texts.ok()) {
-    LOG(warn, "samples of step {}: {}; training goes on", step, texts.status().message());
+    LOG(warn, "samples of step {}: {}; training continues", step, texts.status().message());
     return;
   }
   std::vector<DumpedSample> samples;

@@ -13,7 +13,7 @@ using runtime::Status;
 
 Status take_lengths(WorkerShare& share, const RolloutSummary& summary) {
   if (summary.response_tokens.size() != share.size())
-    return runtime::internal_error("a worker has another number of samples than were drawn");
+    return runtime::internal_error("a worker has another number of samples than were generated");
   std::size_t next = 0;
   for (SampleGroup& group : share.groups) {
     for (Sample& sample : group.samples) {
@@ -54,7 +54,7 @@ Result<StepBatch> StepBatch::of(StepPrompts prompts, const std::vector<Generated
     const PromptShard& shard = prompts.shards[worker];
     share.mini_batch_offsets = shard.mini_batch_offsets;
     if (prompts.tasks[worker].size() != shard.prompts.size())
-      return runtime::internal_error("a worker drew samples of another number of prompts");
+      return runtime::internal_error("a worker generated samples for another number of prompts");
     for (std::size_t i = 0; i < shard.prompts.size(); ++i) {
       const std::int64_t prompt = shard.prompts[i];
       const bool is_known = prompt < static_cast<std::int64_t>(prompts.rows.size());

@@ -89,7 +89,7 @@ std::vector<std::string> TrainerOptions::uneven_batches(std::int64_t workers) co
                     "no prompts: raise it, or take fewer workers");
   }
   if (batch_prompts % mini_batch_prompts != 0) {
-    found.push_back(batch + " is no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=" +
+    found.push_back(batch + " is not a multiple of actor_rollout_ref.actor.ppo_mini_batch_size=" +
                     std::to_string(mini_batch_prompts) +
                     ", so that the last optimizer step of each step would see fewer prompts: set "
                     "ppo_mini_batch_size to a divisor");
@@ -151,9 +151,9 @@ void read_seeds(ConfigReader& read, TrainerOptions& options) {
 
 Status check_gdpo(const Config& config, const TrainerOptions& options) {
   if (options.gdpo_keys.empty())
-    return config.out_of_range(
-        "algorithm.gdpo_reward_keys",
-        "a list of what the reward gives beside its score, with algorithm.adv_estimator=gdpo");
+    return config.out_of_range("algorithm.gdpo_reward_keys",
+                               "a list of numbers that the reward returns with its score, with "
+                               "algorithm.adv_estimator=gdpo");
   if (!options.gdpo_weights.empty() && options.gdpo_weights.size() != options.gdpo_keys.size()) {
     return config.out_of_range("algorithm.gdpo_reward_weights",
                                "a list of " + std::to_string(options.gdpo_keys.size()) +

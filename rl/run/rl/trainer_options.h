@@ -33,7 +33,7 @@ struct WarmStartOptions {
   std::int64_t batch_rows = 32;
   double learning_rate = 1e-5;
 
-  LossAlarmOptions alarms;
+  LossAlarmOptions alarms = {};
 
   LrScheduleOptions schedule() const {
     return {.kind = LrScheduleOptions::Kind::kConstant,

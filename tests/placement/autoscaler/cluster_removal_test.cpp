@@ -171,13 +171,14 @@ TEST_F(ClusterRemovalTest, AtTheEndOfItsTimeItSaysWhatIsLeftAndWhy) {
   EXPECT_EQ(done_, 0);
   clock_.turn(1ns);
   EXPECT_EQ(done_, 1);
-  EXPECT_EQ(removal_->left(),
-            "the autoscaler could not remove 2 machines within stop_timeout, 30 s; what is left "
-            "may go on, and cost:\n"
-            "  a: no more requests this hour\n"
-            "    by hand: cloud delete a\n"
-            "  c: its removal has not ended\n"
-            "    by hand: cloud delete c");
+  EXPECT_EQ(
+      removal_->left(),
+      "the autoscaler could not remove 2 machines within stop_timeout, 30 s; the remaining nodes "
+      "may keep running, and cost:\n"
+      "  a: no more requests this hour\n"
+      "    by hand: cloud delete a\n"
+      "  c: its removal has not ended\n"
+      "    by hand: cloud delete c");
 }
 
 TEST_F(ClusterRemovalTest, ALateAnswerCountsAndBeginsNothing) {
@@ -189,9 +190,10 @@ TEST_F(ClusterRemovalTest, ALateAnswerCountsAndBeginsNothing) {
   EXPECT_EQ(done_, 1);
   provider_.answer("b");
   clock_.turn(1h);
-  EXPECT_EQ(removal_->left(),
-            "the autoscaler could not remove 1 machine within stop_timeout, 2 s; what is left may "
-            "go on, and cost:\n  a: busy");
+  EXPECT_EQ(
+      removal_->left(),
+      "the autoscaler could not remove 1 machine within stop_timeout, 2 s; the remaining nodes may "
+      "keep running, and cost:\n  a: busy");
   EXPECT_TRUE(provider_.news().empty());
   EXPECT_FALSE(record_);
   EXPECT_EQ(done_, 1);

@@ -250,7 +250,7 @@ TEST_F(CustomLoopsTest, ALoopThatFailsCostsItsSampleAndIsCounted) {
                                           {"nothing", "AttributeError"},
                                           {"short", "4 response_ids and 3 marks"},
                                           {"invented", "was not drawn there"},
-                                          {"unmarked", "no token of the model's"},
+                                          {"unmarked", "no token that the model generated"},
                                           {"text", "no response_ids"},
                                           {"not a number", "reward_score is nan"},
                                           {"cold", "temperature is 0.25"},

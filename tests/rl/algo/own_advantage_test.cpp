@@ -56,7 +56,7 @@ TEST(OwnAdvantages, TellWhatIsWrongWithThem) {
       told([](Scores, Groups, Lengths) -> std::vector<float> { throw std::runtime_error("no"); }),
       "advantage estimator \"test_wrong\": no");
   EXPECT_EQ(told([](Scores, Groups, Lengths) -> std::vector<float> { throw 1; }),
-            "advantage estimator \"test_wrong\": it threw what is no std::exception");
+            "advantage estimator \"test_wrong\": it threw something that is not a std::exception");
 }
 
 TEST(OwnAdvantagesDeathTest, NamesAreTakenOnce) {

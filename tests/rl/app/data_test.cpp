@@ -68,7 +68,7 @@ TEST_F(DataCommand, HeadShowsRowsForPeopleAndForPrograms) {
   for (const char* wrong : {"0", "-3", "two", "1.5", "99999999999999999999"}) {
     const DataOutcome told = data({"head", longest, "-n", wrong});
     EXPECT_EQ(told.code, 2) << wrong;
-    EXPECT_NE(told.error.find("is no whole number from 1"), std::string::npos) << told.error;
+    EXPECT_NE(told.error.find("is not a whole number from 1"), std::string::npos) << told.error;
   }
 }
 

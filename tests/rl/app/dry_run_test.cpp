@@ -526,7 +526,7 @@ TEST_F(DryRunOfFiles, TheToyModelGoesOnFromARunOfItselfAlone) {
   ASSERT_TRUE(identity.ok());
   const Told same = of_toy("5", identity->fingerprint), other = of_toy("5", "0123");
   EXPECT_EQ(same.error, "");
-  EXPECT_TRUE(has(same.text, "goes on from " + checkpoint.string())) << same.text;
+  EXPECT_TRUE(has(same.text, "continues from " + checkpoint.string())) << same.text;
   EXPECT_TRUE(has(other.error, "of a run of the model toy")) << other.error << other.text;
 }
 

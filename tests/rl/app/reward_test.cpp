@@ -252,7 +252,7 @@ TEST_F(RewardScoreCommand, AListHasTheAnswersThatAreRight) {
             rows +
                 ":4: reward rule 'exact': the ground truth is a list, whose members are the "
                 "answers that are right, and one of them is a list: write texts, or score by a "
-                "function of your own");
+                "custom function");
 }
 
 TEST_F(RewardScoreCommand, MathTakesAListAsAlternativesAndATextAsItIs) {

@@ -234,8 +234,8 @@ TEST(Config, UnknownKeysOfferTheNearest) {
   EXPECT_NE(both.find("'trainer.totl_epochs'"), std::string::npos)
       << both << ": all mistakes at once";
   EXPECT_EQ(complaint({"zzzzqqqq=1"}),
-            "override 'zzzzqqqq=1': unknown key 'zzzzqqqq': write +zzzzqqqq=... to add a key of "
-            "your own");
+            "override 'zzzzqqqq=1': unknown key 'zzzzqqqq': write +zzzzqqqq=... to add a custom "
+            "key");
   EXPECT_EQ(complaint({"data=1"}), "override 'data=1': 'data' is a section: set a key below it");
   const YamlFile file("trainer:\n  nnodes: 2\n  n_gpu_per_node: 1\n");
   const auto config = Config::load({file.path(), {}});
@@ -417,7 +417,7 @@ TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {
             "grpo_vectorized, opo, optimal_token_baseline, reinforce_plus_plus, "
             "reinforce_plus_plus_baseline, "
             "remax, rloo, rloo_vectorized or tir_optimal_token_baseline, got the string "
-            "'grpo_of_ones_own': a program of your own may register others: "
+            "'grpo_of_ones_own': a custom program may register others: "
             "docs/guide/algorithms.md (from the command line)");
 }
 

@@ -52,8 +52,8 @@ TEST(OwnChoices, AKeyIsTakenOnceItIsAdded) {
 
 TEST(OwnChoicesDeathTest, WhatIsThereAlreadyIsABug) {
   EXPECT_DEATH(add_choice(kLossMode, "gspo"), "takes \"gspo\" already");
-  EXPECT_DEATH(add_choice(kLossMode, ""), "is no name");
-  EXPECT_DEATH(add_choice(kLossMode, "a|b"), "is no name");
+  EXPECT_DEATH(add_choice(kLossMode, ""), "is not a name");
+  EXPECT_DEATH(add_choice(kLossMode, "a|b"), "is not a name");
   EXPECT_DEATH(add_choice("trainer.project_name", "mine"), "has no list of values");
   EXPECT_DEATH(add_choice("nobody.knows", "mine"), "has no list of values");
   EXPECT_DEATH(add_key(kLossMode), "is a key already");

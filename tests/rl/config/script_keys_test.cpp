@@ -82,7 +82,7 @@ TEST(ScriptKeys, WhatChangesNothingPassesAndItsOppositeDoesNot) {
   // Following a suggestion from another section would change the run.
   for (const char* asynchronous :
        {"rollout.total_rollout_steps=1", "async_training.staleness_threshold=0.1"}) {
-    EXPECT_NE(refusal(asynchronous).find("generation beside training"), std::string::npos)
+    EXPECT_NE(refusal(asynchronous).find("concurrent generation"), std::string::npos)
         << refusal(asynchronous);
     EXPECT_EQ(refusal(asynchronous).find("did you mean"), std::string::npos) << asynchronous;
   }

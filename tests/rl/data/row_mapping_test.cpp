@@ -180,7 +180,7 @@ TEST(RowMapping, RolesOfShareGpt) {
   };
   EXPECT_NE(refused(R"([{"from": "claude", "value": "x"}])").find("message 1 is from 'claude'"),
             std::string::npos);
-  EXPECT_NE(refused(R"([{"from": "function_call", "value": "{}"}])").find("no call with a name"),
+  EXPECT_NE(refused(R"([{"from": "function_call", "value": "{}"}])").find("not a call with a name"),
             std::string::npos);
 }
 
@@ -308,7 +308,7 @@ TEST(RowMapping, AFunctionCallIsTheOneToolCall) {
     EXPECT_FALSE(messages[1].contains("tool_calls"));
   }
   EXPECT_NE(mapped_conversation(begin + R"("content": null, "function_call": {"x": 1}}])")
-                .find("message 2: 'function_call' is no call with a name and arguments"),
+                .find("message 2: 'function_call' is not a call with a name and arguments"),
             std::string::npos);
   EXPECT_NE(mapped_conversation(begin + call + R"(, "tool_calls": [{"function": {"name": "f"}}]}])")
                 .find("message 2 has 'function_call' and 'tool_calls'"),

@@ -426,7 +426,7 @@ TEST(RowSource, IntegersBeyond64BitsKeepTheirDigits) {
 TEST(RowSource, AKeyMayNotStandTwiceInAnObject) {
   const TempFile twice("{\"a\": 1}\n{\"a\": 1, \"b\": [{\"c\": 1, \"c\": 2}]}\n");
   EXPECT_EQ(file_complaint(twice.path()),
-            twice.path() + ":2: the key 'c' stands twice in an object");
+            twice.path() + ":2: the key 'c' occurs twice in an object");
   const TempFile apart(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]})");
   EXPECT_EQ(values(apart.path()).size(), 1u);
 }

@@ -100,7 +100,7 @@ TEST(JsonLinesSink, ResumingDropsLaterStepsAndATornLine) {
   ::testing::internal::CaptureStderr();  // where the log goes
   auto sink = JsonLinesSink::open(path, 2);
   EXPECT_NE(::testing::internal::GetCapturedStderr().find(
-                "metrics.jsonl: 1 line(s) are no records of a step, and are left out"),
+                "metrics.jsonl: skipped 1 line(s) that are not records of a step"),
             std::string::npos);
   ASSERT_TRUE(sink.ok());
   ASSERT_TRUE((*sink)->write({3, 4, 0, {}}).ok());

@@ -171,7 +171,7 @@ TEST_F(GgufMetadata, WhatIsNotComputedIsRefusedByName) {
       {{kLinear, four, f32("rope.scaling.attn_factor", 1.5F)},
        "llama.rope.scaling.attn_factor = 1.5"},
       {{f32("rope.scaling.attn_factor", std::nanf(""))},
-       "llama.rope.scaling.attn_factor is no finite number"},
+       "llama.rope.scaling.attn_factor is not a finite number"},
       {{f32("logit_scale", 0.5F)}, "llama.logit_scale = 0.5"},
       {{f32("attention.scale", 0.5F)}, "llama.attention.scale = 0.5"},
       {{f32("attn_logit_softcapping", 50)}, "llama.attn_logit_softcapping = 50"},

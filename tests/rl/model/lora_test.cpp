@@ -342,8 +342,8 @@ TEST(Lora, MistakesAreToldByName) {
     return LoraAdapter::create(model->config(), config, 1).status().message();
   };
   EXPECT_EQ(message({.target_modules = {"q_porj"}}),
-            "LoRA: target_modules: the model has no linear layer q_porj that an adapter can stand "
-            "beside (down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj it has)");
+            "LoRA: target_modules: the model has no linear layer q_porj that an adapter can be "
+            "applied to (down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj it has)");
   EXPECT_NE(message({.target_modules = {"lm_head"}}).find("no linear layer lm_head"),
             std::string::npos);
   EXPECT_NE(message({.target_modules = {}, .target_pattern = "(q_proj"})

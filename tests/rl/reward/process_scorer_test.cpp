@@ -198,7 +198,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
     return {"nan": float("nan"), "inf": float("-inf"), "text": "1", "none": None, "dict": {"reward": 1}, "list": [], "huge": 1e300}.get(solution_str, 1)
 )");
   ASSERT_TRUE(scorer);
-  for (const auto& [response, why] : {std::pair{"nan", "nan, which is no finite number"},
+  for (const auto& [response, why] : {std::pair{"nan", "nan, which is not a finite number"},
                                       {"inf", "no finite"},
                                       {"text", "'1' of type str"},
                                       {"none", "None of type NoneType"},

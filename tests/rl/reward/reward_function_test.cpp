@@ -153,7 +153,7 @@ TEST(RewardFunction, MixturesThatCannotBeAreRefused) {
   EXPECT_NE(make({"reward.rule=exact", "reward.shared_library.path=a.so"}, false)
                 .status()
                 .message()
-                .find("both say how to score"),
+                .find("both define the score"),
             std::string::npos);
 }
 

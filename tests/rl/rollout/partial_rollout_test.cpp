@@ -185,7 +185,7 @@ TEST(PartialRollout, RefusesWhatDoesNotFit) {
   EXPECT_NE(message(some_prompts(2), like(), {.prompts = 3}).find("3 prompts are wanted of 2"),
             std::string::npos);
   EXPECT_NE(message(with({sound}), like(), {.prompts = 2})
-                .find("prompt 1: request: 1 begun samples, n is 3"),
+                .find("prompt 1: request: 1 partial samples, n is 3"),
             std::string::npos)
       << message(with({sound}), like(), {.prompts = 2});
   const auto of = [&](const BegunSample& sample, const Request& request = like(1)) {
@@ -205,7 +205,7 @@ TEST(PartialRollout, RefusesWhatDoesNotFit) {
   const BegunSample full{.ids = std::vector<std::int32_t>(40, 4),
                          .logprobs = std::vector<float>(40, -1),
                          .weight_versions = {{0, 40}}};
-  EXPECT_NE(of(full).find("leave nothing to draw of 40"), std::string::npos);
+  EXPECT_NE(of(full).find("leave none to generate of 40"), std::string::npos);
   Request beams = like(1);
   beams.sampling.beam.width = 2;
   EXPECT_NE(of(sound, beams).find("no beam search"), std::string::npos);

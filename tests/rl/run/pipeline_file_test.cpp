@@ -135,7 +135,7 @@ TEST_F(PipelineFileTest, AReferenceStandsForWhatAnEarlierStageMade) {
   EXPECT_NE(now.message().find("stage rl: data.train_files (" + folder_.file("all.yaml") + ":6)"),
             std::string::npos)
       << now.message();
-  EXPECT_NE(now.message().find("stage sft has no whole checkpoint"), std::string::npos)
+  EXPECT_NE(now.message().find("stage sft has no complete checkpoint"), std::string::npos)
       << now.message();
 }
 

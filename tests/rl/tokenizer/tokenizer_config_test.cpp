@@ -95,7 +95,7 @@ TEST_F(BesideTokenizerJson, DamageNamesTheFileAndTheEntry) {
     EXPECT_EQ(status.code(), runtime::ErrorCode::kInvalidArgument) << config;
     EXPECT_NE(status.message().find(mentions), std::string::npos) << status.message();
   };
-  expect(R"({"added_tokens_decoder": {"x": {"content": "a"}}})", "\"x\" is no token id");
+  expect(R"({"added_tokens_decoder": {"x": {"content": "a"}}})", "\"x\" is not a token id");
   expect(R"({"added_tokens_decoder": {"7": {"special": true}}})", "added_tokens_decoder: 7: ");
   expect(R"({"added_tokens_decoder": []})", "added_tokens_decoder: should be an object");
   expect(R"({"split_special_tokens": "yes"})", "split_special_tokens is neither true nor false");

@@ -156,7 +156,7 @@ TEST_F(AheadTest, AWorkerThatIsKilledEndsTheRunWithAnError) {
     told += read(folder_ / "output");
     EXPECT_TRUE(all_end()) << processes();
   }
-  EXPECT_NE(told.find("the workers that draw samples: "), std::string::npos) << told;
+  EXPECT_NE(told.find("the rollout workers: "), std::string::npos) << told;
 }
 
 }  // namespace

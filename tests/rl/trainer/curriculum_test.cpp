@@ -164,9 +164,8 @@ TEST_F(CurriculumTest, TwoOrdersAtOnceAreRefused) {
   const Outcome run = run_on(
       "+data.adarft.enable=true data.sampler.class_path=a.py data.sampler.class_name=A", "run", 1);
   EXPECT_EQ(run.code, 1);
-  EXPECT_NE(
-      run.output.find("data.adarft.enable and data.sampler.class_path both say which rows come"),
-      std::string::npos)
+  EXPECT_NE(run.output.find("data.adarft.enable and data.sampler.class_path both choose the rows"),
+            std::string::npos)
       << run.output;
 }
 

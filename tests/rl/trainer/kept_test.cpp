@@ -138,7 +138,7 @@ TEST_F(KeptTest, ADryRunSaysWhatIsKeptAndTheRateThatItTrainsAt) {
 TEST_F(KeptTest, AnInterruptedRunKeepsItsStepByDefault) {
   const std::string options = " trainer.total_training_steps=100000 trainer.save_freq=-1";
   const std::string told = interrupt_behind_step_three(train_command(options), folder_ / "run");
-  expect_told(told, {"the same command goes on from there", "checkpoint: "});
+  expect_told(told, {"the same command continues from there", "checkpoint: "});
   const auto saved = find_latest_checkpoint(folder_ / "run");
   ASSERT_TRUE(saved.has_value()) << told;
   EXPECT_EQ(checkpoint_step(*saved), static_cast<std::int64_t>(numbers(folder_ / "run").size()));
@@ -247,7 +247,7 @@ TEST_F(KeptTest, AResumedRunSaysWhichKeysHaveChanged) {
   ASSERT_EQ(train(keep + "2").code, 0);
   const Outcome dry = train(keep + "3 actor_rollout_ref.actor.optim.lr=5e-4 --dry-run");
   EXPECT_EQ(dry.code, 0) << dry.output;
-  expect_told(dry.output, {"goes on from " + (folder_ / "run/global_step_2").string(),
+  expect_told(dry.output, {"continues from " + (folder_ / "run/global_step_2").string(),
                            "changed: actor_rollout_ref.actor.optim.lr: 0.001 -> 0.0005"});
   const Outcome rl = train(keep + "3 actor_rollout_ref.actor.optim.lr=5e-4");
   ASSERT_EQ(rl.code, 0) << rl.output;

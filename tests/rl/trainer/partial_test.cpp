@@ -79,9 +79,10 @@ TEST_F(PartialTest, ARunThatIsTakenUpGoesOnWithTheSameNumbers) {
       "other",
       options + "data.train_batch_size=3 actor_rollout_ref.actor.ppo_mini_batch_size=3 " + from);
   EXPECT_NE(other.code, 0);
-  EXPECT_NE(other.output.find(
-                "partial.bin: 8 prompts are on their way, which is no number of batches of 3"),
-            std::string::npos)
+  EXPECT_NE(
+      other.output.find(
+          "partial.bin: 8 prompts are in progress, which is not a whole number of batches of 3"),
+      std::string::npos)
       << other.output;
 }
 

@@ -199,7 +199,8 @@ TEST_F(PipelineTest, AStageThatFailsIsNamedAndTheNextRunGoesOnThere) {
       "    reward.custom_reward_function.path: " + (folder_ / "reward.py").string() + "\n"));
   const Outcome failed = pipeline(file);
   EXPECT_EQ(failed.code, 1) << failed.output;
-  EXPECT_NE(failed.output.find("stage rl (the same command goes on from here)"), std::string::npos)
+  EXPECT_NE(failed.output.find("stage rl (the same command continues from here)"),
+            std::string::npos)
       << failed.output;
   EXPECT_TRUE(fs::exists(folder_ / "runs" / "sft" / "stage.done"));
   EXPECT_FALSE(fs::exists(folder_ / "runs" / "rl" / "stage.done"));
@@ -221,7 +222,8 @@ TEST_F(PipelineTest, ASignalDuringAStagesLastStepsBeginsNoFurtherOne) {
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   const std::string told = read(folder_ / "output");
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
-  EXPECT_NE(told.find("stage rl (the same command goes on from here)"), std::string::npos) << told;
+  EXPECT_NE(told.find("stage rl (the same command continues from here)"), std::string::npos)
+      << told;
   EXPECT_TRUE(fs::exists(folder_ / "runs" / "sft" / "stage.done")) << told;
   EXPECT_FALSE(fs::exists(folder_ / "runs" / "rl" / "metrics.jsonl")) << told;
   EXPECT_EQ(pipeline((folder_ / "toy.yaml").string()).code, 0);
@@ -251,7 +253,8 @@ TEST_F(PipelineTest, ASignalLetsTheStageSaveItsStep) {
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   const std::string told = read(folder_ / "output");
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
-  EXPECT_NE(told.find("of 100000; the same command goes on from there"), std::string::npos) << told;
+  EXPECT_NE(told.find("of 100000; the same command continues from there"), std::string::npos)
+      << told;
   EXPECT_TRUE(find_latest_checkpoint(folder_ / "runs" / "sft").has_value()) << told;
 }
 

@@ -80,7 +80,7 @@ TEST_F(RewardModelRunTest, WhatCannotScoreIsToldBeforeTheFirstStep) {
   Outcome run = train("reward.reward_model.enable=true reward.reward_model.model_path=" + model());
   EXPECT_NE(run.code, 0);
   EXPECT_NE(run.output.find("reward.reward_model.model_path"), std::string::npos) << run.output;
-  EXPECT_NE(run.output.find("this is no reward model"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("this is not a reward model"), std::string::npos) << run.output;
   run = train("reward.mixture=[{model:/nowhere}]");
   EXPECT_NE(run.code, 0);
   EXPECT_NE(run.output.find("reward.mixture[0].model"), std::string::npos) << run.output;

@@ -160,7 +160,7 @@ TEST_F(SftTest, AnInterruptedRunIsSavedAndGoesOnWithTheSameNumbers) {
   ASSERT_EQ(sft(options, "whole").code, 0);
   const std::string told = interrupt_behind_step_three(
       sft_command(options + " trainer.resume_mode=disable", "cut"), folder_ / "cut");
-  EXPECT_NE(told.find("of 60; the same command with trainer.resume_mode=auto goes on from there"),
+  EXPECT_NE(told.find("of 60; the same command with trainer.resume_mode=auto continues from there"),
             std::string::npos)
       << told;
   const Outcome rest = sft(options, "cut");
@@ -390,7 +390,7 @@ TEST_F(SftTest, AConfigurationIsJudgedByTheKeysOfTheCommand) {
   const Outcome shown =
       sft("--dry-run data.val_files=null data.train_batch_size=2 data.train_files=" + turns);
   EXPECT_EQ(shown.code, 0) << shown.output;
-  EXPECT_NE(shown.output.find("shown.jsonl:1), as the model reads it; what stands behind > is "
+  EXPECT_NE(shown.output.find("shown.jsonl:1), as the model reads it; the text after > is "
                               "learned, 3 of 5 tokens:\n  | ab\n  > cd<"),
             std::string::npos)
       << shown.output;

@@ -140,8 +140,9 @@ class TrainerTest : public ::testing::Test {
     const auto is_told = [this] {
       return read(folder_ / "output")
                  .find(
-                     "interrupted: stopping after this step with a checkpoint; once more ends at "
-                     "once") != std::string::npos;
+                     "interrupted: stopping after this step with a checkpoint; a second signal "
+                     "ends "
+                     "the run at once") != std::string::npos;
     };
     if (signal == SIGHUP) {  // a shell and the kernel send one each
       EXPECT_TRUE(support::eventually(is_told, kHangsAfter)) << read(folder_ / "output");

@@ -389,7 +389,7 @@ TEST_F(TrainerTest, SamplesAreSpreadOverWorkersByTheirTokens) {
 TEST_F(TrainerTest, BatchesThatDoNotDivideAreFoundBeforeTheFirstStep) {
   for (const auto& [options, told] : std::vector<std::pair<std::string, std::string>>{
            {"actor_rollout_ref.actor.ppo_mini_batch_size=3",
-            "data.train_batch_size=4 is no multiple of "
+            "data.train_batch_size=4 is not a multiple of "
             "actor_rollout_ref.actor.ppo_mini_batch_size=3"},
            {"trainer.n_gpus_per_node=5 trainer.cpus_per_worker=1",
             "data.train_batch_size=4 is less than the 5 workers"}}) {

@@ -261,7 +261,7 @@ TEST(OwnPolicyLoss, TellsWhatIsWrongWithIt) {
             std::string::npos);
   EXPECT_NE(told([](T, T, T, T, Options) -> PolicyLoss {
               throw 1;
-            }).find("policy loss \"test_wrong\": it threw what is no std::exception"),
+            }).find("policy loss \"test_wrong\": it threw something that is not a std::exception"),
             std::string::npos);
   EXPECT_NE(told([](T logprobs, T, T, T, Options options) {
               return PolicyLoss{logprobs * options.numbers.at("missing"), {}, {}};
@@ -272,7 +272,7 @@ TEST(OwnPolicyLoss, TellsWhatIsWrongWithIt) {
 TEST(OwnPolicyLossDeathTest, NamesAreTakenOnce) {
   const PolicyLossFunction loss = scaled_surrogate;
   EXPECT_DEATH(register_policy_loss("vanilla", loss), "takes \"vanilla\" already");
-  EXPECT_DEATH(register_policy_loss("no name", loss), "is no name");
+  EXPECT_DEATH(register_policy_loss("no name", loss), "is not a name");
   EXPECT_DEATH(register_policy_loss("test_tau", loss, {{"tau", 1.0}}), "is a key already");
   EXPECT_DEATH(register_policy_loss("test_none", nullptr), "[Cc]heck failed");
   register_policy_loss("test_twice", loss);

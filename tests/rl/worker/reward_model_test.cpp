@@ -258,7 +258,7 @@ TEST(RewardModel, AModelWithoutAHeadIsNone) {
           .ok());
   const auto scorer = RewardModelScorer::create(folder.path(), {.threads = 1}, /*start=*/false);
   ASSERT_FALSE(scorer.ok());
-  EXPECT_NE(scorer.status().message().find("this is no reward model"), std::string::npos);
+  EXPECT_NE(scorer.status().message().find("this is not a reward model"), std::string::npos);
 
   ASSERT_NO_FATAL_FAILURE(write_toy_classifier(folder.path()));
   const auto unstarted = RewardModelScorer::create(folder.path(), {.threads = 1}, /*start=*/false);

@@ -134,7 +134,7 @@ TEST_F(SharedLifeTest, ACallThatDoesNotEndHoldsARestartUpForASecondOnly) {
   ASSERT_TRUE(rt_->kill(actor, Restarts::kAllowed).ok());
   // Nor its caller: that call has failed, and the next ones are the new self's.
   EXPECT_GT(get(actor.call(&Phoenix::pid)), 0);
-  expect_failure(rt_->get(endless), ErrorCode::kActorDied, {"note_behind", "goes on"});
+  expect_failure(rt_->get(endless), ErrorCode::kActorDied, {"note_behind", "keeps running"});
   EXPECT_TRUE(eventually([&] { return read("diary") == "made\nmade\n"; })) << read("diary");
   gate.open();
   EXPECT_GT(get(actor.call(&Phoenix::pid)), 0) << "the late end of that call is nobody's answer";

@@ -474,7 +474,7 @@ TEST_F(AutoscalerCluster, ACommandThatCannotBeRunIsRefusedByName) {
   const std::map<std::string, std::string> refused{
       {"./missing.sh", "missing.sh': it does not exist"},
       {"./plain.sh", "`chmod +x " + plain + "` allows that"},
-      {"./folder", "it is no file"},
+      {"./folder", "it is not a file"},
       {"./foreign.sh", "its first line names '/no/such/shell', which does not exist"},
       {"./windows.sh", "carriage return"},
       {"no-such-command", "'no-such-command' is in no folder of PATH (/"}};
@@ -535,7 +535,7 @@ TEST_F(AutoscalerCluster, MistakesAreRefusedByName) {
   EXPECT_EQ(none.code, 1);
   EXPECT_NE(none.err.find("no autoscaler runs in this cluster"), std::string::npos) << none.err;
   EXPECT_NE(starling({"start", "--address", head_, "--autoscaler", good})
-                .err.find("--autoscaler goes with --head"),
+                .err.find("--autoscaler requires --head"),
             std::string::npos);
 }
 

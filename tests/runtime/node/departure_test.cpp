@@ -79,7 +79,7 @@ TEST_F(DepartureTest, ANodeThatAsksLeavesWithoutAnAnswerToo) {
   EXPECT_EQ(head_.next<control::DrainNode>().reason, "preemption");
   EXPECT_TRUE(departure_->is_leaving());
   EXPECT_TRUE(loop_.run_until(leaves_, deadline_after(seconds(20))));
-  EXPECT_EQ(left_.message(), "drained (preemption), and the head has not said more in time");
+  EXPECT_EQ(left_.message(), "drained (preemption), and the head has not answered in time");
   on_loop(loop_, [&] {
     head_.answer(deadline_exceeded("late"));
     return 0;

@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 using Contact = HeadAbsence::Contact;
 
 constexpr const char* kMeanwhile =
-    "; meanwhile what runs goes on: actors, calls between them, and objects; whatever has to be "
-    "asked of the head waits";
+    "; meanwhile actors, calls between them and objects keep working; requests that the head must "
+    "answer wait";
 
 // A node that has just lost its head.
 class HeadAbsenceTest : public ::testing::Test {
@@ -154,7 +154,7 @@ TEST_F(HeadAbsenceTest, TheHeadBesideTheNodeIsStartedAgainByIt) {
   const std::string begun = time_text(unix_milliseconds());
   clock_.turn(900ms);
   EXPECT_EQ(absence.describe(Contact::kNone),
-            unavailable("the head beside this node has not answered since " + begun +
+            unavailable("the head on this machine has not answered since " + begun +
                         " (900 ms): connection refused" + kMeanwhile +
                         "; its node starts it again as soon as its process has ended (a process "
                         "that was stopped has not): head.log in the session's logs says what keeps "

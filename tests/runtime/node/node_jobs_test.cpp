@@ -85,7 +85,7 @@ TEST_F(NodeJobsTest, ChecksWhatIsSubmitted) {
   EXPECT_EQ(serve(request)->message(), "no command to run");
   request.argv = {"true"};
   request.env = {{"A=B", "1"}};
-  EXPECT_EQ(serve(request)->message(), "'A=B' is no name of a variable");
+  EXPECT_EQ(serve(request)->message(), "'A=B' is not a variable name");
   refusal_ = unavailable("it is drained");
   EXPECT_EQ(serve(request)->message(), "it is drained")
       << "before anything of the job is looked at";

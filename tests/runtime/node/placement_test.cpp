@@ -221,11 +221,11 @@ TEST_F(Placement, AGangMovesAsAWholeWhenItsNodeDies) {
   EXPECT_EQ(driver->state(survivor.actor)->phase, ActorPhase::kPending);
   auto dead = driver->state(mortal.actor);
   EXPECT_EQ(dead->phase, ActorPhase::kDead);
-  EXPECT_NE(dead->death.text.find("its placement group is placed anew as a whole"),
+  EXPECT_NE(dead->death.text.find("its placement group is placed again as a whole"),
             std::string::npos)
       << dead->death.text;
   EXPECT_NE(dead->death.text.find("no restart left"), std::string::npos) << dead->death.text;
-  EXPECT_NE(starling({"why", spec.group.short_hex()}).out.find("being placed anew"),
+  EXPECT_NE(starling({"why", spec.group.short_hex()}).out.find("being placed again"),
             std::string::npos);
   EXPECT_EQ(listed("placement-groups")[0]["state"], "rescheduling");
   start_node(head, {"--num-cpus", "2"});

@@ -87,8 +87,7 @@ TEST(RolloutWorkers, ErrorsNameTheKey) {
   EXPECT_NE(message({own, "rollout.nnodes=0"}).find("rollout.nnodes: must be at least 1"),
             std::string::npos)
       << message({own, "rollout.nnodes=0"});
-  EXPECT_NE(message({own, "rollout.n_gpus_per_node=5"})
-                .find("5 workers that draw samples for 4 that train"),
+  EXPECT_NE(message({own, "rollout.n_gpus_per_node=5"}).find("5 rollout workers for 4 that train"),
             std::string::npos)
       << message({own, "rollout.n_gpus_per_node=5"});
   EXPECT_NE(
