@@ -249,7 +249,7 @@ TEST_F(CustomLoopsTest, ALoopThatFailsCostsItsSampleAndIsCounted) {
        std::map<std::string, std::string>{{"raise", "ValueError: no such thing"},
                                           {"nothing", "AttributeError"},
                                           {"short", "4 response_ids and 3 marks"},
-                                          {"invented", "was not drawn there"},
+                                          {"invented", "did not return it there"},
                                           {"unmarked", "no token that the model generated"},
                                           {"text", "no response_ids"},
                                           {"not a number", "reward_score is nan"},

@@ -91,7 +91,7 @@ class LoopProgram(unittest.TestCase):
         failed = self.run_loop(
             self.loops({"name": "e", "_target_": "echo_loops.Echo"}), "e", math.nan
         )
-        self.assertIn("no finite number", failed["why"])
+        self.assertIn("not a finite number", failed["why"])
 
     def test_loops_that_a_function_gives(self):
         loops = self.loops(loader="echo_loops.by_name")

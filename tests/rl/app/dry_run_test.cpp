@@ -233,7 +233,7 @@ TEST(DryRun, KeysThatContradictEachOtherAreNamedTogether) {
   const Told told =
       tell({"actor_rollout_ref.actor.ppo_mini_batch_size=6", "trainer.n_gpus_per_node=32"});
   EXPECT_TRUE(has(told.error, "less than the 32 workers")) << told.error;
-  EXPECT_TRUE(has(told.error, "no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=6"))
+  EXPECT_TRUE(has(told.error, "is not a multiple of actor_rollout_ref.actor.ppo_mini_batch_size=6"))
       << told.error;
 }
 

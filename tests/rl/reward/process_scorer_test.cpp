@@ -199,7 +199,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 )");
   ASSERT_TRUE(scorer);
   for (const auto& [response, why] : {std::pair{"nan", "nan, which is not a finite number"},
-                                      {"inf", "no finite"},
+                                      {"inf", "not a finite"},
                                       {"text", "'1' of type str"},
                                       {"none", "None of type NoneType"},
                                       {"dict", "without 'score'; it has 'reward'"},

@@ -29,7 +29,7 @@ class Judge(unittest.TestCase):
         judge = scorer().judge
         self.assertIn("returned 'x' of type str", judge("x")["invalid"])
         self.assertIn("without 'score'; it has 'acc'", judge({"acc": 1})["invalid"])
-        self.assertIn("no finite number", judge(math.inf)["invalid"])
+        self.assertIn("not a finite number", judge(math.inf)["invalid"])
         self.assertIn("not a number", judge(10**400)["invalid"])
 
 
