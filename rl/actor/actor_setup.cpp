@@ -17,6 +17,9 @@ namespace {
 // watch_group() gives a rank up that holds the others up; one that computes is waited for.
 constexpr std::chrono::hours kWatched{24};
 
+// What a stage may have sent while the next one computes: the rows of a pass, 4,096 of 1,024 wide.
+constexpr std::size_t kStageRingBytes = std::size_t{16} << 20;
+
 }  // namespace
 
 Result<Config> parse_config(const WorkerSpec& spec) {
@@ -70,9 +73,9 @@ Result<TrainingRanks> join_group(runtime::Runtime& runtime, const WorkerSpec& sp
   if (sharing.ranks == 1) {
     auto links = std::make_unique<PipelineLinks>();
     for (auto& [messages, of] : {std::pair{&links->stages, "stages"}, {&links->losses, "losses"}}) {
-      auto made =
-          make_gloo_links(make_runtime_rendezvous(runtime),
-                          options(position, static_cast<int>(sharing.team()), name + "/" + of));
+      GlooOptions how = options(position, static_cast<int>(sharing.team()), name + "/" + of);
+      how.ring_bytes = kStageRingBytes;
+      auto made = make_gloo_links(make_runtime_rendezvous(runtime), how);
       if (!made.ok()) return made.status();
       *messages = std::make_unique<PeerMessages>(std::move(*made));
     }

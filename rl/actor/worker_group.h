@@ -306,19 +306,28 @@ class WorkerGroup {
     return {};
   }
 
-  // Collectives fail on every member when one dies, and its death may be told last.
+  // What others have failed for.
+  static bool is_of_another(const runtime::Status& status) {
+    return status.code() == runtime::ErrorCode::kUnavailable ||
+           status.code() == runtime::ErrorCode::kDeadlineExceeded;
+  }
+
+  // Collectives fail on every member when one fails or dies, and that may be told last.
   template <class R>
   runtime::Status root_cause(const runtime::Status& first,
                              const std::vector<runtime::ObjectRef<R>>& refs) const {
-    if (first.code() != runtime::ErrorCode::kUnavailable &&
-        first.code() != runtime::ErrorCode::kDeadlineExceeded)
-      return first;
-    const auto settled = runtime_->wait(refs, refs.size(), kDeathNotice);
-    for (const auto& ref : settled.ready) {
-      const runtime::Status status = status_of(*runtime_, ref);
+    if (!is_of_another(first)) return first;
+    (void)runtime_->wait(refs, refs.size(), kDeathNotice);
+    runtime::Status cause = first;
+    for (std::size_t rank = 0; rank < refs.size(); ++rank) {
+      if (runtime_->wait(std::vector{refs[rank]}, 1, std::chrono::milliseconds(0)).ready.empty())
+        continue;
+      const runtime::Status status = status_of(*runtime_, refs[rank]);
       if (status.code() == runtime::ErrorCode::kActorDied) return status;
+      if (!status.ok() && is_of_another(cause) && !is_of_another(status))
+        cause = status.with_context(std::string(T::kName) + ", rank " + std::to_string(rank));
     }
-    return first;
+    return cause;
   }
 
   template <class R>

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 
 #include "rl/comm/communicator.h"
 #include "rl/comm/rendezvous.h"
+#include "rl/comm/shared_memory_links.h"
 
 namespace rl {
 
@@ -20,6 +22,7 @@ struct GlooOptions {
   std::chrono::milliseconds deadline = std::chrono::minutes(10);           // of the rendezvous
   std::chrono::milliseconds exchange_deadline = std::chrono::minutes(10);  // of each exchange
   bool shares_memory = true;  // with the ranks of this machine; see share_memory()
+  std::size_t ring_bytes = kRingBytes;  // of that memory
   Communicator::Options collectives = {};
 };
 

@@ -33,6 +33,9 @@ class Exchange {
   /// kUnavailable: a rank is gone, by its number; kDeadlineExceeded: it is late, where the links
   /// have a deadline; the status given to Links::abort.
   virtual runtime::Status wait() = 0;
+
+  /// Whether wait() would return at once; false where that is not known.
+  virtual bool is_done() const { return false; }
 };
 
 /// Ranks 0 to size() - 1, each connected to each other one. Between two ranks the parts of one

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rl/profile/recorder.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -43,10 +44,21 @@ Status PeerMessages::end(Sent& sent, int peer) {
   return {};
 }
 
+void PeerMessages::let_go_of_sent() {
+  const auto is_done = [](const std::unique_ptr<Exchange>& part) {
+    return part == nullptr || part->is_done();
+  };
+  for (auto& queue : under_way_)
+    while (!queue.empty() && is_done(queue.front().header) && is_done(queue.front().bytes))
+      queue.pop_front();
+}
+
 Status PeerMessages::send(int peer, std::uint64_t channel, std::span<const std::byte> bytes,
                           std::shared_ptr<const void> owner, std::string_view what) {
   const auto at = static_cast<std::size_t>(peer);
   auto& queue = under_way_[at];
+  let_go_of_sent();
+  const profile::Span span("send");
   recorder_.begin(what);
   Status status;
   while (queue.size() >= kUnderWay && status.ok()) {
@@ -91,6 +103,7 @@ Result<std::vector<std::byte>> PeerMessages::receive(int peer, std::uint64_t cha
     kept.erase(found);
     return bytes;
   }
+  const profile::Span span("receive");
   recorder_.begin(what);
   Result<Received> next = next_from(peer);
   while (next.ok() && next->channel != channel) {
@@ -99,6 +112,7 @@ Result<std::vector<std::byte>> PeerMessages::receive(int peer, std::uint64_t cha
   }
   recorder_.end();
   if (!next.ok()) return failed(next.status(), what, peer, rank());
+  let_go_of_sent();
   return std::move(next->bytes);
 }
 

@@ -32,9 +32,9 @@ class PeerMessages {
   int rank() const { return links_->rank(); }
   int size() const { return links_->size(); }
 
-  /// Begins to send, and returns at once. `owner` holds the bytes until they are sent: at the
-  /// latest when flush() has returned. Of the messages under way to a peer only the newest
-  /// kUnderWay stay so: the call waits for those before them.
+  /// Begins to send, and returns at once. `owner` holds the bytes until they are sent, as is seen at
+  /// the next calls, and at the latest when flush() has returned. Of the messages under way to a
+  /// peer only the newest kUnderWay stay so: the call waits for those before them.
   runtime::Status send(int peer, std::uint64_t channel, std::span<const std::byte> bytes,
                        std::shared_ptr<const void> owner, std::string_view what);
 
@@ -45,14 +45,15 @@ class PeerMessages {
   /// Moves what can be moved without waiting: for a rank that computes while it sends.
   void progress() { links_->progress(); }
 
-  /// Returns when all is sent.
+  /// Returns when all is sent, or will not be: call it after a failure, too, so that the links let
+  /// go of it.
   runtime::Status flush();
 
   /// See Communicator.
   void abort(const runtime::Status& why) { links_->abort(why); }
   Pulse pulse() const { return recorder_.read(); }
 
-  static constexpr std::size_t kUnderWay = 16;
+  static constexpr std::size_t kUnderWay = 4;
 
  private:
   // A message is two parts: this, and its bytes if there are any.
@@ -72,6 +73,7 @@ class PeerMessages {
     std::vector<std::byte> bytes;
   };
 
+  void let_go_of_sent();
   runtime::Status end(Sent& sent, int peer);
   runtime::Result<Received> next_from(int peer);
   runtime::Status failed(const runtime::Status& status, std::string_view what, int from,

@@ -1,6 +1,7 @@
 // PipelineLinks: what the stages of a pipeline tell one another while several passes are in flight.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "rl/comm/peer_messages.h"
@@ -13,6 +14,7 @@ struct PipelineLinks {
   /// Outputs and their gradients, between the last stage and the one whose rows they are of: there
   /// by a thread of its own.
   std::unique_ptr<PeerMessages> losses;
+  mutable std::atomic<bool> computes_loss{false};  // that thread does now
 
   void abort(const runtime::Status& why) const {
     stages->abort(why);

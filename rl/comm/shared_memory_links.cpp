@@ -32,7 +32,6 @@ using runtime::FileDescriptor;
 using runtime::Result;
 using runtime::Status;
 
-constexpr std::size_t kRingBytes = 1 << 20;
 constexpr std::size_t kPieceBytes = 128 << 10;  // copied before the other side is notified of it
 constexpr std::size_t kLine = 64;
 constexpr int kSpins = 400;                                 // before a rank sleeps
@@ -42,12 +41,15 @@ constexpr std::uint64_t kTelling = std::uint64_t{1} << 62;  // operations of sha
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Bytes from one rank to another. Positions only grow.
+// Bytes from one rank to another, which follow it. Positions only grow.
 struct Ring {
   alignas(kLine) std::atomic<std::uint64_t> written;
   alignas(kLine) std::atomic<std::uint64_t> read;
-  alignas(kLine) std::array<std::byte, kRingBytes> bytes;
+
+  std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1); }
+  const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(this + 1); }
 };
+static_assert(sizeof(Ring) % kLine == 0);
 
 // A rank's memory: how it is woken, and behind it a ring from each rank.
 struct Mailbox {
@@ -57,8 +59,8 @@ struct Mailbox {
   std::atomic<std::uint32_t> closed;    // it has left the group
 };
 
-std::size_t mailbox_bytes(int ranks) {
-  return sizeof(Mailbox) + static_cast<std::size_t>(ranks) * sizeof(Ring);
+std::size_t mailbox_bytes(int ranks, std::size_t ring_bytes) {
+  return sizeof(Mailbox) + static_cast<std::size_t>(ranks) * (sizeof(Ring) + ring_bytes);
 }
 
 // In front of each part.
@@ -77,11 +79,16 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 class Memory {
  public:
   Memory() = default;
-  Memory(void* at, std::size_t bytes) : at_(at), bytes_(bytes) {}
-  Memory(Memory&& other) noexcept : at_(std::exchange(other.at_, nullptr)), bytes_(other.bytes_) {}
+  Memory(void* at, std::size_t bytes, std::size_t ring_bytes)
+      : at_(at), bytes_(bytes), ring_bytes_(ring_bytes) {}
+  Memory(Memory&& other) noexcept
+      : at_(std::exchange(other.at_, nullptr)),
+        bytes_(other.bytes_),
+        ring_bytes_(other.ring_bytes_) {}
   Memory& operator=(Memory&& other) noexcept {
     std::swap(at_, other.at_);
     std::swap(bytes_, other.bytes_);
+    std::swap(ring_bytes_, other.ring_bytes_);
     return *this;
   }
   ~Memory() {
@@ -91,8 +98,8 @@ class Memory {
   explicit operator bool() const { return at_ != nullptr; }
   Mailbox& mailbox() const { return *static_cast<Mailbox*>(at_); }
   Ring& from(int rank) const {
-    auto* rings = reinterpret_cast<Ring*>(static_cast<std::byte*>(at_) + sizeof(Mailbox));
-    return rings[rank];
+    const std::size_t before = static_cast<std::size_t>(rank) * (sizeof(Ring) + ring_bytes_);
+    return *reinterpret_cast<Ring*>(static_cast<std::byte*>(at_) + sizeof(Mailbox) + before);
   }
 
   /// Something was done for that rank.
@@ -105,11 +112,13 @@ class Memory {
  private:
   void* at_ = nullptr;
   std::size_t bytes_ = 0;
+  std::size_t ring_bytes_ = 0;
 };
 
-Memory map(int fd, std::size_t bytes) {
+Memory map(int fd, int ranks, std::size_t ring_bytes) {
+  const std::size_t bytes = mailbox_bytes(ranks, ring_bytes);
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  return at == MAP_FAILED ? Memory() : Memory(at, bytes);
+  return at == MAP_FAILED ? Memory() : Memory(at, bytes, ring_bytes);
 }
 
 // What a rank tells the others of its memory.
@@ -153,18 +162,18 @@ struct Peer {
   FileDescriptor process;
 };
 
-Peer reach(const Told& told, const Told& mine, int ranks) {
+Peer reach(const Told& told, const Told& mine, int ranks, std::size_t ring_bytes) {
   Peer peer;
   if (told.fd < 0 || mine.fd < 0 || told.boot != mine.boot || told.processes != mine.processes)
     return peer;
   const std::string path = "/proc/" + std::to_string(told.pid) + "/fd/" + std::to_string(told.fd);
   const FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat info {};
-  const std::size_t bytes = mailbox_bytes(ranks);
-  if (!fd || ::fstat(fd.get(), &info) != 0 || static_cast<std::size_t>(info.st_size) != bytes)
+  if (!fd || ::fstat(fd.get(), &info) != 0 ||
+      static_cast<std::size_t>(info.st_size) != mailbox_bytes(ranks, ring_bytes))
     return peer;
   peer.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, told.pid, 0)));
-  Memory memory = map(fd.get(), bytes);
+  Memory memory = map(fd.get(), ranks, ring_bytes);
   if (memory && peer.process && memory.mailbox().nonce == told.nonce)
     peer.memory = std::move(memory);
   return peer;
@@ -181,6 +190,7 @@ class SharedExchange : public Exchange {
   }
 
   Status wait() override;
+  bool is_done() const override { return left == 0 && (!others || others->is_done()); }
 
   int left = 0;
   std::unique_ptr<Exchange> others;  // through the links beneath
@@ -193,11 +203,12 @@ class SharedExchange : public Exchange {
 class SharedMemoryLinks : public Links {
  public:
   SharedMemoryLinks(std::unique_ptr<Links> links, Memory own, std::vector<Peer> peers,
-                    std::chrono::milliseconds deadline)
+                    std::chrono::milliseconds deadline, std::size_t ring_bytes)
       : links_(std::move(links)),
         own_(std::move(own)),
         peers_(std::move(peers)),
-        deadline_(deadline) {
+        deadline_(deadline),
+        ring_bytes_(ring_bytes) {
     outgoing_.resize(peers_.size());
     incoming_.resize(peers_.size());
   }
@@ -338,7 +349,7 @@ class SharedMemoryLinks : public Links {
     for (auto& queue = outgoing_[at(peer)]; !queue.empty();) {
       Sending& part = queue.front();
       const std::uint64_t written = ring.written.load(std::memory_order_relaxed);
-      const std::size_t room = kRingBytes - (written - ring.read.load(std::memory_order_acquire));
+      const std::size_t room = ring_bytes_ - (written - ring.read.load(std::memory_order_acquire));
       std::size_t moving = 0;
       if (!part.begun) {
         if (room < sizeof part.header) break;
@@ -368,7 +379,7 @@ class SharedMemoryLinks : public Links {
       Receiving& part = queue.front();
       const std::uint64_t read = ring.read.load(std::memory_order_relaxed);
       const std::size_t there = ring.written.load(std::memory_order_acquire) - read;
-      if (there > kRingBytes)
+      if (there > ring_bytes_)
         return runtime::internal_error("rank " + std::to_string(peer) + "'s memory is damaged");
       std::size_t moving = 0;
       if (!part.begun) {
@@ -398,20 +409,20 @@ class SharedMemoryLinks : public Links {
     return moved;
   }
 
-  static void put(Ring& ring, std::uint64_t position, std::span<const std::byte> bytes) {
-    const std::size_t first = position % kRingBytes;
-    const std::size_t whole = std::min(bytes.size(), kRingBytes - first);
-    if (whole > 0) std::memcpy(ring.bytes.data() + first, bytes.data(), whole);
+  void put(Ring& ring, std::uint64_t position, std::span<const std::byte> bytes) const {
+    const std::size_t first = position % ring_bytes_;
+    const std::size_t whole = std::min(bytes.size(), ring_bytes_ - first);
+    if (whole > 0) std::memcpy(ring.bytes() + first, bytes.data(), whole);
     if (whole < bytes.size())
-      std::memcpy(ring.bytes.data(), bytes.data() + whole, bytes.size() - whole);
+      std::memcpy(ring.bytes(), bytes.data() + whole, bytes.size() - whole);
   }
 
-  static void get(const Ring& ring, std::uint64_t position, std::span<std::byte> bytes) {
-    const std::size_t first = position % kRingBytes;
-    const std::size_t whole = std::min(bytes.size(), kRingBytes - first);
-    if (whole > 0) std::memcpy(bytes.data(), ring.bytes.data() + first, whole);
+  void get(const Ring& ring, std::uint64_t position, std::span<std::byte> bytes) const {
+    const std::size_t first = position % ring_bytes_;
+    const std::size_t whole = std::min(bytes.size(), ring_bytes_ - first);
+    if (whole > 0) std::memcpy(bytes.data(), ring.bytes() + first, whole);
     if (whole < bytes.size())
-      std::memcpy(bytes.data() + whole, ring.bytes.data(), bytes.size() - whole);
+      std::memcpy(bytes.data() + whole, ring.bytes(), bytes.size() - whole);
   }
 
   Status late() const {
@@ -449,6 +460,7 @@ class SharedMemoryLinks : public Links {
   const Memory own_;
   std::vector<Peer> peers_;
   const std::chrono::milliseconds deadline_;
+  const std::size_t ring_bytes_;
   std::vector<std::deque<Sending>> outgoing_;    // by peer
   std::vector<std::deque<Receiving>> incoming_;  // by peer
   bool progressed_ = false;                      // in the last pump()
@@ -468,14 +480,16 @@ Status SharedExchange::wait() {
 }  // namespace
 
 Result<std::unique_ptr<Links>> share_memory(std::unique_ptr<Links> links,
-                                            std::chrono::milliseconds deadline) {
+                                            std::chrono::milliseconds deadline,
+                                            std::size_t ring_bytes) {
   const int ranks = links->size();
   if (ranks == 1) return links;
   Told mine = this_process();
   const FileDescriptor fd(::memfd_create("starling ranks", MFD_CLOEXEC));
-  const std::size_t bytes = mailbox_bytes(ranks);
+  const std::size_t bytes = mailbox_bytes(ranks, ring_bytes);
   Memory own;
-  if (fd && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0) own = map(fd.get(), bytes);
+  if (fd && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0)
+    own = map(fd.get(), ranks, ring_bytes);
   if (own) {
     mine.fd = fd.get();
     std::random_device random;
@@ -488,7 +502,7 @@ Result<std::unique_ptr<Links>> share_memory(std::unique_ptr<Links> links,
   std::vector<std::uint8_t> reached;
   for (int rank = 0; rank < ranks; ++rank) {
     const Told& other = (*told)[static_cast<std::size_t>(rank)];
-    peers.push_back(rank == links->rank() ? Peer() : reach(other, mine, ranks));
+    peers.push_back(rank == links->rank() ? Peer() : reach(other, mine, ranks, ring_bytes));
     reached.push_back(peers.back().memory ? 1 : 0);
   }
   const auto mutual = tell_all(*links, reached, kTelling + 1);
@@ -497,7 +511,7 @@ Result<std::unique_ptr<Links>> share_memory(std::unique_ptr<Links> links,
     if ((*mutual)[rank] == 0) peers[rank] = Peer();
   if (std::ranges::none_of(peers, [](const Peer& peer) { return bool{peer.memory}; })) return links;
   std::unique_ptr<Links> shared = std::make_unique<SharedMemoryLinks>(
-      std::move(links), std::move(own), std::move(peers), deadline);
+      std::move(links), std::move(own), std::move(peers), deadline, ring_bytes);
   return shared;
 }
 

@@ -56,6 +56,12 @@ class ThreadExchange : public Exchange {
     sent_.push_back({peer, std::move(parcel)});
   }
 
+  bool is_done() const override {
+    const std::lock_guard lock(hub_->mutex);
+    return received_.empty() &&
+           std::ranges::all_of(sent_, [](const Sent& one) { return one.parcel->taken; });
+  }
+
   Status wait() override {
     waited_ = true;
     Status result;

@@ -27,11 +27,11 @@ void TiedTableSum::add_product(const at::Tensor& table_gradient, const at::Tenso
     rows = std::move(all);
   }
   if (rows.empty()) return multiply(table_gradient, d_logits, x, adds);
-  CHECK(adds);
+  at::Tensor whole = table_gradient;
+  if (!adds) whole.zero_();  // the embeddings that are waited for begin the sum
   const at::Tensor index = index_of(rows);
   const at::Tensor before = table_gradient.index_select(0, index);
-  multiply(table_gradient, d_logits, x, adds);
-  at::Tensor whole = table_gradient;
+  multiply(table_gradient, d_logits, x, /*adds=*/true);
   whole.index_copy_(0, index, before);
   products_.push_back({pass_, std::move(rows), d_logits.index_select(1, index), x, multiply});
 }

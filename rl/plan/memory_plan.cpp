@@ -90,6 +90,15 @@ std::int64_t passes_in_flight(const MemoryOptions& options) {
   return streams && !options.one_pass_leaves ? options.sharing.stages : 1;
 }
 
+// What the last stage keeps of other passes until the gradients of their embeddings have come; see
+// TiedTableSum.
+std::int64_t waiting_rows_bytes(const ModelConfig& config, const MemoryOptions& options) {
+  const std::int64_t others = passes_in_flight(options) - 1;
+  if (others == 0 || !config.tie_word_embeddings) return 0;
+  const std::int64_t rows = std::min(config.vocab_size, others * options.forward_tokens);
+  return others * options.output_tokens * (rows + config.hidden_size) * kElement;
+}
+
 // What a worker keeps of N bytes that are kept once.
 std::int64_t share_of(std::int64_t bytes, const MemoryOptions& options) {
   return (bytes + options.workers - 1) / options.workers;
@@ -287,7 +296,8 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
       options.recompute_layers ? kept / layers + layers * config.hidden_size * kElement : kept;
   // Of a pipeline the first stage has the most passes in flight, and the last one has the logits.
   const std::int64_t pass = options.forward_tokens * token, logits = logit_bytes(config, options);
-  parts.push_back({"activations", std::max(pass + logits, passes_in_flight(options) * pass)});
+  parts.push_back({"activations", std::max(pass + logits + waiting_rows_bytes(config, options),
+                                           passes_in_flight(options) * pass)});
   // The output layer's weight while its log-probs are known and not yet gone back through, and what
   // a layer's products round: its weights, its rows.
   const std::int64_t widest = std::max(config.intermediate_size, config.heads * config.head_dim);

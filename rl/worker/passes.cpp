@@ -15,6 +15,7 @@ using runtime::Status;
 
 Status Passes::learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
                      const Loss& loss, Metrics& metrics, int turn) const {
+  if (const Status possible = check_shared(input.wanted); !possible.ok()) return possible;
   if (model_.stream() != nullptr && micro_batches.size() > 1)
     return StreamedPasses(model_, options_, turn).learn(micro_batches, input, loss, metrics);
   const SharedPass shared(model_, turn);
@@ -27,6 +28,7 @@ Status Passes::learn(std::span<const MicroBatch> micro_batches, const PassInput&
 
 Status Passes::score(std::span<const MicroBatch> micro_batches, const PassInput& input,
                      const Take& take) const {
+  if (const Status possible = check_shared(input.wanted); !possible.ok()) return possible;
   const at::NoGradGuard no_graph;
   const int turns = model_.team() == nullptr ? 1 : model_.team()->size();
   for (int turn = 0; turn < turns; ++turn) {
@@ -41,10 +43,13 @@ Status Passes::score(std::span<const MicroBatch> micro_batches, const PassInput&
   return {};
 }
 
+Status Passes::check_shared(const OutputOptions& wanted) const {
+  if (model_.team() == nullptr || !wanted.states) return {};
+  return runtime::invalid_argument("states of a shared pass: its output layer is on all ranks");
+}
+
 Status Passes::run(std::span<const MicroBatch> micro_batches, const PassInput& input,
                    const SharedPass& shared, const Take& take) const {
-  if (model_.team() != nullptr && input.wanted.states)
-    return runtime::invalid_argument("states of a shared pass: its output layer is on all ranks");
   for (const MicroBatch& rows : micro_batches) {
     const Result<PackedBatch> packed = shared.packed(rows, input);
     if (!packed.ok()) return packed.status();

@@ -53,6 +53,7 @@ class Passes {
                         const Take& take) const;
 
  private:
+  runtime::Status check_shared(const OutputOptions& wanted) const;
   runtime::Status run(std::span<const MicroBatch> micro_batches, const PassInput& input,
                       const SharedPass& shared, const Take& take) const;
 

@@ -49,24 +49,31 @@ StreamedPasses::StreamedPasses(const Transformer& model, const PassOptions& opti
 Status StreamedPasses::learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
                              const Passes::Loss& loss, Metrics& metrics) {
   if (const Status packed = pack(micro_batches, input); !packed.ok()) return packed;
+  const PipelineLinks& links = stream_.links();
   Status computed;
   runtime::Thread losses;
   if (is_own() && !stream_.is_last()) {
-    auto started = runtime::Thread::start_real([&] { computed = compute_losses(loss, metrics); });
+    auto started = runtime::Thread::start_real([&] {
+      computed =
+          guarded<void>("losses of a pipeline", [&] { return compute_losses(loss, metrics); });
+      // Also what the main thread waits for: it returns with this rank's own failure.
+      if (!computed.ok()) links.abort(computed);
+    });
     if (!started.ok()) {
-      stream_.links().abort(started.status());
+      links.abort(started.status());
       return started.status();
     }
     losses = std::move(*started);
   }
   const Status status =
       guarded<void>("passes of a pipeline", [&] { return run(input, loss, metrics); });
-  if (!status.ok()) stream_.links().abort(status);
+  if (!status.ok()) links.abort(status);
   if (losses.joinable()) losses.join();
-  // Where a loss has failed its passes have failed for it.
-  const bool loss_failed =
-      !computed.ok() && (status.ok() || computed.code() != runtime::ErrorCode::kUnavailable);
-  return loss_failed ? computed : status;
+  if (status.ok() && computed.ok()) return {};
+  (void)links.stages->flush();
+  (void)links.losses->flush();
+  if (!loss_failure_.ok()) return loss_failure_;
+  return status.ok() ? computed : status;
 }
 
 // All ranks take part in each, so that it is done before stages go their own ways.
@@ -152,25 +159,24 @@ void StreamedPasses::settle_embeddings(std::size_t waiting) {
 }
 
 Status StreamedPasses::compute_losses(const Passes::Loss& loss, Metrics& metrics) {
-  PeerMessages& links = *stream_.links().losses;
+  for (const Pass& pass : passes_)
+    if (const Status computed = compute_loss(pass, loss, metrics); !computed.ok()) return computed;
+  return stream_.links().losses->flush();
+}
+
+Status StreamedPasses::compute_loss(const Pass& pass, const Passes::Loss& loss, Metrics& metrics) {
+  const PipelineLinks& links = stream_.links();
   const int last = stream_.stages() - 1;
-  const auto compute = [&](const Pass& pass) -> Status {
-    const auto message = links.receive(last, /*channel=*/0, "outputs of a pass");
-    if (!message.ok()) return message.status();
-    const Result<Outputs> outputs = unlisted(decode_tensors(*message));
-    if (!outputs.ok()) return outputs.status();
-    const auto gradients = output_gradients(
-        *outputs, [&](const Outputs& own) { return loss(own, pass.rows, pass.packed, metrics); });
-    if (!gradients.ok()) return gradients.status();
-    return send(links, last, *gradients, "gradients of a loss");
-  };
-  for (const Pass& pass : passes_) {
-    const Status computed = compute(pass);
-    if (computed.ok()) continue;
-    links.abort(computed);
-    return computed;
-  }
-  return links.flush();
+  const auto message = links.losses->receive(last, /*channel=*/0, "outputs of a pass");
+  if (!message.ok()) return message.status();
+  const Result<Outputs> outputs = unlisted(decode_tensors(*message));
+  if (!outputs.ok()) return outputs.status();
+  links.computes_loss = true;
+  const auto gradients = output_gradients(
+      *outputs, [&](const Outputs& own) { return loss(own, pass.rows, pass.packed, metrics); });
+  links.computes_loss = false;
+  if (!gradients.ok()) return loss_failure_ = gradients.status();
+  return send(*links.losses, last, *gradients, "gradients of a loss");
 }
 
 }  // namespace rl

@@ -49,12 +49,14 @@ class StreamedPasses {
   void settle_embeddings(std::size_t waiting);
   // Of the rank whose rows they are.
   runtime::Status compute_losses(const Passes::Loss& loss, Metrics& metrics);
+  runtime::Status compute_loss(const Pass& pass, const Passes::Loss& loss, Metrics& metrics);
 
   const Transformer& model_;
   const PassOptions options_;
   StageStream& stream_;
   const int turn_;
   std::vector<Pass> passes_;                                   // without idle ones
+  runtime::Status loss_failure_;  // of a loss itself
   std::deque<std::shared_ptr<const forward::Rows>> embedded_;  // whose gradients are missing
 };
 

@@ -78,6 +78,21 @@ TEST(TiedTableSum, HasTheBitsOfPassesOneAfterTheOther) {
   }
 }
 
+// Of a pass that gives gradients to the embeddings alone.
+TEST(TiedTableSum, EmbeddingsMayBeginTheSum) {
+  std::mt19937 random(3);
+  const PassOfTable first(random), second(random);
+  at::Tensor expected = at::zeros({kTableRows, kWidth});
+  first.add_embeddings(expected);
+  multiply(expected, second.d_logits[0], second.x[0], /*adds=*/true);
+  at::Tensor gradient = at::randn({kTableRows, kWidth});
+  TiedTableSum sum;
+  sum.wait_for(first.rows);
+  sum.add_product(gradient, second.d_logits[0], second.x[0], /*adds=*/false, multiply);
+  sum.settle(gradient, [&] { first.add_embeddings(gradient); });
+  EXPECT_TRUE(at::equal(gradient, expected));
+}
+
 TEST(TiedTableSum, WritesOverWhatWasThereWhereNothingWaits) {
   at::Tensor gradient = at::randn({2, kWidth});
   const at::Tensor d_logits = at::randn({kTokens, 2}), x = at::randn({kTokens, kWidth});

@@ -511,6 +511,48 @@ TEST(AnyMesh, StagesOfSeveralRanksTrainEveryFamilyToTheSameBits) {
   EXPECT_GT(families[PassCut::kRowsAndExperts], 2);
 }
 
+// Whichever stage the rows are of.
+TEST(AnyMesh, ALossThatFailsEndsThePassesOfAllStages) {
+  const Training run{.layers = 3, .seed = 5, .leaves = 3, .passes = 4};
+  const Mesh mesh{.ranks = 3, .stages = 3};
+  for (int owner = 0; owner < mesh.ranks; ++owner) {
+    SCOPED_TRACE(owner);
+    std::vector<TrainingRanks> ranks = linked_ranks(mesh);
+    std::vector<runtime::Status> ended(ranks.size());
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        Learner learner(load(run), std::move(ranks[rank]), learner_options(run, mesh));
+        const PassInput input{.pack =
+                                  [&](const MicroBatch& row) {
+                                    return pass_of(run, 0, 0, static_cast<int>(row.first),
+                                                   learner.model().config());
+                                  },
+                              .wanted = {.logprobs = LogprobOptions()}};
+        int losses = 0;
+        Metrics metrics;
+        const std::vector<MicroBatch> passes = {{0, 1}, {1, 2}, {2, 3}, {3, 4}};
+        ended[rank] = Passes(learner.model(), {})
+                          .learn(
+                              passes, input,
+                              [&](const Outputs& outputs, const MicroBatch&, const PackedBatch&,
+                                  Metrics&) -> runtime::Result<at::Tensor> {
+                                if (++losses == 2) return runtime::invalid_argument("no such loss");
+                                return outputs.logprobs.logprobs_N.sum();
+                              },
+                              metrics, owner);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t rank = 0; rank < ended.size(); ++rank) {
+      const bool is_owner = static_cast<int>(rank) == owner;
+      EXPECT_EQ(ended[rank].code(),
+                is_owner ? runtime::ErrorCode::kInvalidArgument : runtime::ErrorCode::kUnavailable)
+          << ended[rank].to_string();
+    }
+  }
+}
+
 // Of stages of one layer and of two, in teams side by side, and a checkpoint of them.
 TEST(AnyMesh, PipelinesOfUnevenStages) {
   const support::TemporaryFolder folder;
