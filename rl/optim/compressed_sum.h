@@ -40,7 +40,8 @@ class CompressedSum {
   CompressedSum& operator=(const CompressedSum&) = delete;
 
   /// Where some rank has a gradient that is not finite, all end with NaN, and what is left of
-  /// earlier ones stays as it was: as if there had been no such step.
+  /// earlier ones stays as it was: as if there had been no such step. Where a sum of finite
+  /// gradients overflows, the step is dropped as well, but what was sent of residuals is lost.
   runtime::Status sum(std::span<float> gradients);
 
   /// What this rank has yet to send: of its own slices from sums, of others' from its gradients.

@@ -18,14 +18,8 @@ constexpr const char* kLeavesKey = "trainer.gradient_leaves";
 // Keys that make workers share their passes, with their numbers; empty: they make them alone.
 std::string sharing_text(const Config& config, const std::string& role) {
   std::string text;
-  if (teams_text(config, role, 1).empty()) return text;
-  for (const std::string& key :
-       {tensor_ranks_key(role), sequence_ranks_key(role), expert_ranks_key(role),
-        pipeline_ranks_key(role), std::string(kTensorRanksKey), std::string(kPipelineRanksKey)}) {
-    const auto* value = config.find(key);
-    if (value != nullptr && value->is_number() && *value != 1)
-      text += (text.empty() ? "" : ", ") + key + "=" + value->dump();
-  }
+  for (const std::string& key : sharing_keys(config, role))
+    text += (text.empty() ? "" : ", ") + key + "=" + config.find(key)->dump();
   return text;
 }
 

@@ -196,6 +196,10 @@ std::string teams_text(const Config& config, const std::string& role, std::int64
          std::to_string(sharing.ranks) + " that share " + kShared.at(sharing.cut);
 }
 
+std::vector<std::string> sharing_keys(const Config& config, const std::string& role) {
+  return team_keys(config, role, pass_sharing_from_config(config, role).value_or(PassSharing()));
+}
+
 std::vector<std::string> unused_strategy_keys(const Config& config, const std::string& role) {
   std::vector<std::string> lines;
   if (is_megatron(config, role)) return lines;
@@ -222,7 +226,7 @@ Status check_pass_sharing(const Config& config, const std::string& role, const M
   if (Status divides = check_teams(config, role, workers); !divides.ok()) return divides;
   const PassSharing sharing = pass_sharing_from_config(config, role).value_or(PassSharing());
   std::string keys;
-  for (const std::string& key : team_keys(config, role, sharing))
+  for (const std::string& key : sharing_keys(config, role))
     keys += (keys.empty() ? "" : ", ") + key;
   return check_pass_parts(model, sharing).with_context(keys);
 }

@@ -38,6 +38,10 @@ runtime::Result<PassSharing> pass_sharing_from_config(const Config& config,
 /// passes alone.
 std::string teams_text(const Config& config, const std::string& role, std::int64_t workers);
 
+/// The keys that make teams of workers, the stages of a pipeline first. Empty: each worker makes
+/// its passes alone, or the keys are refused.
+std::vector<std::string> sharing_keys(const Config& config, const std::string& role);
+
 /// Keys of a strategy that is not chosen, and that are set: a line each, for people.
 std::vector<std::string> unused_strategy_keys(const Config& config, const std::string& role);
 

@@ -69,6 +69,24 @@ TEST(CompressionKeys, WhatDoesNotGoWithItIsRefusedByName) {
   EXPECT_EQ(refused_for({kTopK, "actor_rollout_ref.actor.optim.optimizer=Muon"}), "");
 }
 
+// By any of the keys that make one.
+TEST(CompressionKeys, TeamsAreRefusedByTheKeysThatMakeThem) {
+  const auto begins_with = [](const std::string& text, const std::string& keys) {
+    EXPECT_TRUE(text.starts_with(kBegin + keys + ": workers that share passes")) << text;
+  };
+  for (const std::string role : {kActorRole, kCriticRole}) {
+    const std::string context = role + ".megatron.context_parallel_size=2";
+    begins_with(refused_for({kTopK, role + ".strategy=megatron", context}, role), context);
+    EXPECT_EQ(refused_for({kTopK, context}, role), "") << "of a strategy that is not chosen";
+    const std::string stages = role + ".megatron.pipeline_model_parallel_size=2";
+    const std::string ranks = role + ".megatron.tensor_model_parallel_size=2";
+    begins_with(refused_for({kTopK, role + ".strategy=megatron", ranks, stages}, role),
+                stages + ", " + ranks);
+  }
+  begins_with(refused_for({kTopK, "engine.context_parallel_size=2"}, kStageRole),
+              "engine.context_parallel_size=2");
+}
+
 TEST(CompressionKeys, ValuesOutOfRangeAreRefused) {
   EXPECT_NE(refused_for({"trainer.gradient_compression=powersgd"}).find("none"), std::string::npos);
   for (const char* ratio : {"0", "-0.1", "1.5"}) {
