@@ -27,7 +27,9 @@ runtime::Result<fs::path> find_checkpoint(const fs::path& checkpoint) {
     return runtime::not_found(checkpoint.string() + ": no such folder");
   fs::path folder = checkpoint;
   if (!checkpoint_step(fs::absolute(folder, ignored).lexically_normal())) {
-    if (const std::optional<fs::path> latest = find_latest_checkpoint(folder)) folder = *latest;
+    const runtime::Result<std::optional<fs::path>> latest = latest_whole_checkpoint(folder);
+    if (!latest.ok()) return latest.status();
+    if (*latest) folder = **latest;
   }
   if (fs::exists(folder / "manifest.json", ignored)) {
     if (runtime::Status status = verify_checkpoint(folder); !status.ok()) return status;

@@ -58,7 +58,9 @@ Result<Tree> walk(const fs::path& folder) {
        !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     if (entry->is_directory()) tree.folders.insert(tree.folders.begin(), entry->path());
     if (!entry->is_regular_file()) continue;
-    if (is_hash_note(entry->path()))
+    std::error_code ignored;
+    // One named like a note of no file is a file as others are.
+    if (is_hash_note(entry->path()) && fs::is_regular_file(file_of_note(entry->path()), ignored))
       tree.notes.push_back(entry->path());
     else
       tree.files.push_back(entry->path().lexically_relative(folder));
@@ -84,6 +86,16 @@ Result<std::vector<HashedFile>> hash_files(const fs::path& folder,
   }
   if (const Status hashed = complete_hashes(folder, files); !hashed.ok()) return hashed;
   return files;
+}
+
+// In one line: each range of each file is in it, and readers refuse one that is too long.
+Status write_manifest(const fs::path& path, const Manifest& manifest) {
+  const std::string text = manifest.to_json().dump() + "\n";
+  if (text.size() <= kJsonBytesMax) return write_file_atomically(path, text);
+  return runtime::resource_exhausted(
+      path.string() + ": would have " + std::to_string(text.size()) + " bytes, above the " +
+      std::to_string(kJsonBytesMax) + " that are read: the checkpoint has too many files (" +
+      std::to_string(manifest.files.size()) + ") or ranges that writers hashed");
 }
 
 // `from` becomes `to`; when `to` exists the two change places in one move, so that there is never
@@ -116,6 +128,21 @@ std::optional<std::int64_t> read_pointer(const fs::path& file) {
   std::string text;
   in >> text;
   return parse_number(text);
+}
+
+// Checkpoints below `root`, newest first. A folder that is not there has none.
+Result<std::vector<std::pair<std::int64_t, fs::path>>> read_root(const fs::path& root) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(root, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (const auto step = checkpoint_step(entry->path())) found.emplace_back(*step, entry->path());
+  }
+  const Status status =
+      error ? runtime::errno_status(error.value(), "reading " + root.string()) : Status();
+  if (status.code() == runtime::ErrorCode::kResourceExhausted) return status;
+  std::sort(found.begin(), found.end(), std::greater<>());
+  return found;
 }
 
 // What processes that have ended left half written.
@@ -161,7 +188,7 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
   }
   Result<std::vector<HashedFile>> files = hash_files(folder(), tree->files, tree->notes);
   if (!files.ok()) return files.status();
-  Status status = write_json(kManifest, Manifest{step_, *std::move(files)}.to_json());
+  Status status = write_manifest(folder() / kManifest, Manifest{step_, *std::move(files)});
   for (const fs::path& folder : tree->folders) {
     if (status.ok()) status = sync_folder(folder);
   }
@@ -199,39 +226,44 @@ Result<nlohmann::ordered_json> read_checkpoint_json(const fs::path& folder,
     return runtime::invalid_argument(path.string() + ": " + std::to_string(bytes) +
                                      " bytes are too many");
   std::ifstream in(path, std::ios::binary);
+  if (!in) return as_damage(runtime::errno_status(errno, path.string()));
   nlohmann::ordered_json json = runtime::parse_json<nlohmann::ordered_json>(runtime::rest_of(in));
   if (!json.is_object()) return runtime::invalid_argument(path.string() + ": not a JSON object");
   return json;
 }
 
 std::vector<std::pair<std::int64_t, fs::path>> list_checkpoints(const fs::path& root) {
-  std::vector<std::pair<std::int64_t, fs::path>> found;
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(root, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (const auto step = checkpoint_step(entry->path())) found.emplace_back(*step, entry->path());
-  }
-  std::sort(found.begin(), found.end(), std::greater<>());
-  return found;
+  return read_root(root).value_or({});
 }
 
 std::optional<std::int64_t> latest_checkpoint_step(const fs::path& root) {
   return read_pointer(root / kLatest);
 }
 
-std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
-  auto candidates = list_checkpoints(root);
+Result<std::optional<fs::path>> latest_whole_checkpoint(const fs::path& root) {
+  auto candidates = read_root(root);
+  if (!candidates.ok()) return candidates.status();
   if (const auto latest = latest_checkpoint_step(root)) {
     // What is above the pointer was there when the run began again, or is whole and was killed
     // before it was pointed to: the last choice.
-    std::stable_partition(candidates.begin(), candidates.end(),
+    std::stable_partition(candidates->begin(), candidates->end(),
                           [&](const auto& candidate) { return candidate.first <= *latest; });
   }
-  for (const auto& [step, folder] : candidates) {
+  for (const auto& [step, folder] : *candidates) {
     const Status status = verify_checkpoint(folder);
-    if (status.ok()) return folder;
+    if (status.ok()) return std::optional<fs::path>(folder);
+    // It may be whole: an older one would lose the steps since.
+    if (status.code() == runtime::ErrorCode::kResourceExhausted)
+      return status.with_context("checking checkpoint " + folder.string());
     LOG(warn, "passing over checkpoint {}: {}", folder.string(), status.message());
   }
+  return std::optional<fs::path>();
+}
+
+std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
+  Result<std::optional<fs::path>> latest = latest_whole_checkpoint(root);
+  if (latest.ok()) return *std::move(latest);
+  LOG(warn, "{}", latest.status().message());
   return std::nullopt;
 }
 

@@ -56,10 +56,12 @@ class CheckpointWriter {
 };
 
 /// Reads every file of a checkpoint and compares it with the manifest. kInvalidArgument names the
-/// file that is missing, of another size, or damaged.
+/// file that is missing, of another size, or damaged; kResourceExhausted: no memory or descriptors
+/// to find out.
 runtime::Status verify_checkpoint(const std::filesystem::path& folder);
 
-/// trainer.json, parsed. kInvalidArgument: not there or not JSON.
+/// trainer.json, parsed. kInvalidArgument: not there or not JSON. kResourceExhausted: no
+/// descriptors to read it.
 runtime::Result<nlohmann::ordered_json> read_checkpoint_json(const std::filesystem::path& folder,
                                                              const std::filesystem::path& relative);
 
@@ -72,7 +74,12 @@ std::optional<std::int64_t> latest_checkpoint_step(const std::filesystem::path& 
 
 /// The newest checkpoint below `root` that verifies: the one that the pointer names, else the next
 /// one below it, else one above. Damaged ones are passed over with a warning in the log. Empty when
-/// there is none, and when `root` does not exist.
+/// there is none, and when `root` does not exist. kResourceExhausted: no memory or descriptors to
+/// check one, which may be whole.
+runtime::Result<std::optional<std::filesystem::path>> latest_whole_checkpoint(
+    const std::filesystem::path& root);
+
+/// The same, and empty, with a warning in the log, where that is an error.
 std::optional<std::filesystem::path> find_latest_checkpoint(const std::filesystem::path& root);
 
 /// Writes `best_checkpointed_iteration.txt`: the checkpoint of that step is better than the others.

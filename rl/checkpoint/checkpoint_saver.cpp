@@ -124,7 +124,7 @@ void CheckpointSaver::end() {
 }
 
 void CheckpointSaver::note_failure(const Status& failure) {
-  LOG(error, "{}; training goes on", failure.message());
+  LOG(error, "{}; training continues", failure.message());
   failure_ = failure;
   if (best_before_)
     best_ = *std::exchange(best_before_, {});  // another one may become the best that is kept

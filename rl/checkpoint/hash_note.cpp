@@ -38,7 +38,10 @@ Status write_hash_note(const fs::path& file, const HashNote& note) {
   out << written.dump();
   out.close();
   if (out) return {};
-  return runtime::errno_status(errno, path.string() + ": cannot be written");
+  const int error = errno;
+  std::error_code ignored;
+  fs::remove(path, ignored);  // half of one is no note
+  return runtime::errno_status(error, path.string() + ": cannot be written");
 }
 
 bool is_hash_note(const fs::path& path) {
@@ -47,6 +50,11 @@ bool is_hash_note(const fs::path& path) {
   return mark != std::string::npos && mark > 0 &&
          name.size() - mark - kMark.size() == kNoteIdDigits &&
          name.find_first_not_of("0123456789abcdef", mark + kMark.size()) == std::string::npos;
+}
+
+fs::path file_of_note(const fs::path& note) {
+  const std::string name = note.string();
+  return name.substr(0, name.rfind(kMark));
 }
 
 Result<HashNote> parse_hash_note(std::string_view text) {
@@ -72,8 +80,7 @@ HashNotes HashNotes::take(const std::vector<fs::path>& notes) {
   for (const fs::path& path : notes) {
     std::ifstream in(path, std::ios::binary);
     Result<HashNote> note = parse_hash_note(runtime::rest_of(in));
-    const std::string name = path.string();
-    if (note.ok()) taken.notes_[name.substr(0, name.rfind(kMark))].push_back(*std::move(note));
+    if (note.ok()) taken.notes_[file_of_note(path)].push_back(*std::move(note));
     std::error_code ignored;
     fs::remove(path, ignored);
   }

@@ -22,11 +22,14 @@ struct HashNote {
 };
 
 /// Leaves a note, "model.safetensors.hashes-1a2b3c4d"; none where it has no ranges. Errors: as
-/// errno says, with the path.
+/// errno says, with the path; then there is no note.
 runtime::Status write_hash_note(const std::filesystem::path& file, const HashNote& note);
 
 /// Whether a file is named like a note.
 bool is_hash_note(const std::filesystem::path& path);
+
+/// The file that a note speaks of.
+std::filesystem::path file_of_note(const std::filesystem::path& note);
 
 /// kInvalidArgument: not what a note has in it.
 runtime::Result<HashNote> parse_hash_note(std::string_view text);

@@ -30,9 +30,10 @@ Result<std::vector<RangeHash>> ranges_from(const ordered_json& entry, std::uint6
   for (const ordered_json& part : *parts) {
     const bool is_part =
         part.is_array() && part.size() == 2 && part[0].is_number_unsigned() && part[1].is_string();
-    if (!is_part || part[0].get<std::uint64_t>() > bytes - at) return damaged_manifest();
+    const std::uint64_t size = is_part ? part[0].get<std::uint64_t>() : 0;
+    if (!is_part || size > bytes - at || (size == 0 && bytes > 0)) return damaged_manifest();
     const std::uint64_t begin = at;
-    at += part[0].get<std::uint64_t>();
+    at += size;
     ranges.push_back({begin, at, part[1].get<std::string>()});
   }
   if (at != bytes || ranges.empty()) return damaged_manifest();
@@ -81,6 +82,12 @@ std::vector<fs::path> paths_of(const fs::path& folder, const std::vector<HashedF
 }
 
 }  // namespace
+
+Status as_damage(const Status& status) {
+  return status.code() == runtime::ErrorCode::kResourceExhausted
+             ? status
+             : runtime::invalid_argument(status.message());
+}
 
 ordered_json Manifest::to_json() const {
   ordered_json list = ordered_json::array();
@@ -146,7 +153,7 @@ Status verify_files(const fs::path& folder, const std::vector<HashedFile>& files
   std::vector<FileRange> ranges;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const Result<std::uint64_t> bytes = regular_file_bytes(paths[i]);
-    if (!bytes.ok()) return runtime::invalid_argument(bytes.status().message());
+    if (!bytes.ok()) return as_damage(bytes.status());
     if (*bytes != files[i].bytes)
       return runtime::invalid_argument(paths[i].string() + ": " + std::to_string(*bytes) +
                                        " bytes instead of " + std::to_string(files[i].bytes));
@@ -158,7 +165,7 @@ Status verify_files(const fs::path& folder, const std::vector<HashedFile>& files
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (const RangeHash& range : files[i].ranges) {
       const Result<std::string>& found = *hash++;
-      if (!found.ok()) return runtime::invalid_argument(found.status().message());
+      if (!found.ok()) return as_damage(found.status());
       if (*found != range.hash)
         return runtime::invalid_argument(paths[i].string() + ": damaged, its checksum is wrong");
     }

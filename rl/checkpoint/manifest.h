@@ -44,8 +44,13 @@ runtime::Status complete_hashes(const std::filesystem::path& folder,
                                 std::vector<HashedFile>& files);
 
 /// Compares every file with its hashes, on several threads, by way of the page cache, where loading
-/// finds it. kInvalidArgument names the first file that is missing, of another size, or damaged.
+/// finds it. kInvalidArgument names the first file that is missing, of another size, or damaged;
+/// kResourceExhausted: no memory or descriptors to find out.
 runtime::Status verify_files(const std::filesystem::path& folder,
                              const std::vector<HashedFile>& files);
+
+/// The error of a file that cannot be read, as that of a damaged one, but for a lack of memory or
+/// descriptors, which says nothing of the file.
+runtime::Status as_damage(const runtime::Status& status);
 
 }  // namespace rl

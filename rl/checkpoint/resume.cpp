@@ -81,7 +81,7 @@ Result<std::optional<fs::path>> checkpoint_to_resume(const ResumeOptions& option
             root.string(), there.size(), there.front().first);
       }
       return std::optional<fs::path>();
-    case ResumeMode::kAuto: return find_latest_checkpoint(root);
+    case ResumeMode::kAuto: return latest_whole_checkpoint(root);
     case ResumeMode::kPath: return named_checkpoint(options.path);
   }
   return std::optional<fs::path>();

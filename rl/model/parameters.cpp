@@ -96,6 +96,17 @@ std::vector<Piece> cut_into_pieces(const std::vector<FamilyParameter>& parameter
   return pieces;
 }
 
+// No exception may leave a helper thread.
+Status read_piece(const ParameterReader& reader, const FamilyParameter& parameter,
+                  const Piece& piece, bool is_part, std::span<float> out) {
+  try {
+    return is_part ? reader.read_range(parameter, piece.first, out)
+                   : reader.read_whole(parameter, out);
+  } catch (const std::exception& error) {  // of memory
+    return runtime::resource_exhausted("reading " + parameter.name + ": " + error.what());
+  }
+}
+
 // The holes that alignment leaves: zero, so that norms, checksums and optimizers may run over the
 // whole arena.
 void zero_gaps(std::span<const ParameterSpec> specs, std::span<float> arena) {
@@ -236,9 +247,8 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
       const auto out =
           elements.subspan(static_cast<std::size_t>(specs[piece.parameter].offset + piece.first),
                            static_cast<std::size_t>(piece.count));
-      Status status = piece.count < specs[piece.parameter].count
-                          ? reader.read_range(parameter, piece.first, out)
-                          : reader.read_whole(parameter, out);
+      Status status =
+          read_piece(reader, parameter, piece, piece.count < specs[piece.parameter].count, out);
       std::lock_guard lock(mutex);
       if (first_error.ok() && !status.ok()) first_error = std::move(status);
     }

@@ -211,9 +211,11 @@ Status StageTrainer::validate_first() {
 
 Result<StageResult> find_stage_result(const fs::path& folder, bool best) {
   std::optional<fs::path> checkpoint;
-  if (!best)
-    checkpoint = find_latest_checkpoint(folder);
-  else if (const auto step = best_checkpoint_step(folder)) {
+  if (!best) {
+    Result<std::optional<fs::path>> latest = latest_whole_checkpoint(folder);
+    if (!latest.ok()) return latest.status();
+    checkpoint = *std::move(latest);
+  } else if (const auto step = best_checkpoint_step(folder)) {
     checkpoint = checkpoint_path(folder, *step);
     if (const Status whole = verify_checkpoint(*checkpoint); !whole.ok())
       return whole.with_context("the best checkpoint");

@@ -61,15 +61,17 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     ::close(fd);
     return runtime::errno_status(error, path.string() + ": cannot be mapped");
   }
-  return MappedFile({static_cast<const std::byte*>(address), size}, fd);
+  return MappedFile(path, {static_cast<const std::byte*>(address), size}, fd);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})),
+    : path_(std::move(other.path_)),
+      bytes_(std::exchange(other.bytes_, {})),
       fd_(std::exchange(other.fd_, -1)),
       direct_fd_(std::exchange(other.direct_fd_, -1)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
   std::swap(bytes_, other.bytes_);
   std::swap(fd_, other.fd_);
   std::swap(direct_fd_, other.direct_fd_);
@@ -136,9 +138,9 @@ Status MappedFile::read_cached(off_t offset, std::span<std::byte> into) const {
       into = into.subspan(static_cast<std::size_t>(count));
       offset += count;
     } else if (count == 0) {
-      return runtime::unavailable("the file was cut while it was read");
+      return runtime::unavailable(path_.string() + ": it was cut while it was read");
     } else if (const int error = errno; error != EINTR) {
-      return runtime::errno_status(error, "reading the file");
+      return runtime::errno_status(error, "reading " + path_.string());
     }
   }
   return {};

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <utility>
 
 #include "runtime/core/result.h"
 
@@ -38,15 +39,18 @@ class MappedFile {
   void read_past_cache(const std::filesystem::path& path);
 
   /// Copies a view of bytes(), which has the size of `into`, by reading the file. Any thread.
-  /// Errors: kUnavailable (the file was cut), as errno says.
+  /// Errors name
+  /// the file: kUnavailable (it was cut), as errno says.
   runtime::Status read(std::span<const std::byte> view, std::span<std::byte> into) const;
 
  private:
   runtime::Status read_directly(off_t offset, std::span<std::byte> into) const;
   runtime::Status read_cached(off_t offset, std::span<std::byte> into) const;
 
-  MappedFile(std::span<const std::byte> bytes, int fd) : bytes_(bytes), fd_(fd) {}
+  MappedFile(std::filesystem::path path, std::span<const std::byte> bytes, int fd)
+      : path_(std::move(path)), bytes_(bytes), fd_(fd) {}
 
+  std::filesystem::path path_;
   std::span<const std::byte> bytes_;
   int fd_ = -1;         // of bytes_
   int direct_fd_ = -1;  // the same, past the page cache

@@ -1,6 +1,7 @@
 #include "rl/checkpoint/checkpoint.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +156,32 @@ TEST_F(Checkpoint, DamageIsFoundAndTheOneBeforeIsUsed) {
   std::ofstream(root_ / "global_step_1/manifest.json") << "{\"files\":[{\"path\":3}]}";
   EXPECT_FALSE(verify_checkpoint(root_ / "global_step_1").ok());
   EXPECT_FALSE(find_latest_checkpoint(root_).has_value());
+}
+
+// What is whole must not be passed over, for an older one or for none.
+TEST_F(Checkpoint, WithoutDescriptorsNothingIsSaidOfIt) {
+  ASSERT_TRUE(save(1).ok());
+  ASSERT_TRUE(save(2).ok());
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none{0, usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto status = verify_checkpoint(root_ / "global_step_2");
+  const auto latest = latest_whole_checkpoint(root_);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_EQ(status.code(), runtime::ErrorCode::kResourceExhausted) << status.message();
+  EXPECT_EQ(latest.status().code(), runtime::ErrorCode::kResourceExhausted);
+  EXPECT_EQ(latest_whole_checkpoint(root_).value_or(std::nullopt), root_ / "global_step_2");
+}
+
+TEST_F(Checkpoint, AFileNamedLikeANoteOfNoFileStays) {
+  auto writer = CheckpointWriter::begin(root_, 1);
+  ASSERT_TRUE(writer.ok());
+  const std::string name = "mine.hashes-0badcafe";
+  ASSERT_TRUE(write_file_atomically(writer->folder() / name, "mine").ok());
+  ASSERT_TRUE(writer->commit({name}).ok());
+  EXPECT_TRUE(fs::exists(root_ / "global_step_1" / name));
+  EXPECT_TRUE(verify_checkpoint(root_ / "global_step_1").ok());
 }
 
 TEST_F(Checkpoint, ALostPointerDoesNotLoseTheCheckpoint) {

@@ -146,6 +146,8 @@ TEST_F(ManifestTest, RefusesOthers) {
         R"({"path": "a", "bytes": 0, "ranges": []})",
         R"({"path": "a", "bytes": 1, "ranges": [["x", 1]]})",
         R"({"path": "a", "bytes": 3, "ranges": [[1, "x"], [1, "x"]]})",
+        R"({"path": "a", "bytes": 3, "ranges": [[3, "x"], [0, "x"]]})",
+        R"({"path": "a", "bytes": 3, "ranges": [[0, "x"], [3, "x"]]})",
         R"({"path": "a", "bytes": 3, "ranges": [[1, "x"], [18446744073709551615, "x"]]})"})
     EXPECT_EQ(refusal("[" + std::string(file) + "]"), "manifest.json is damaged");
   EXPECT_EQ(refusal("[]"), "manifest.json lists no files");

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -102,6 +104,22 @@ TEST(SharedFile, AFullDiskIsAnErrorBeforeAnythingIsWritten) {
     const auto file = SharedFile::open(path, 2000, reserves);
     EXPECT_EQ(file.status().code(), runtime::ErrorCode::kResourceExhausted);
     EXPECT_NE(file.status().message().find(path.string()), std::string::npos);
+  }
+}
+
+TEST(SharedFile, ANoteThatCannotBeWrittenIsNone) {
+  for (const bool is_full : {false, true}) {
+    const support::TemporaryFolder folder;
+    const std::string bytes = "bytes";
+    auto file = SharedFile::open(folder.file("weights"), bytes.size(), /*reserves=*/false);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->write(0, std::as_bytes(std::span(bytes))).ok());
+    std::optional<support::FileSizeLimit> limit;
+    if (is_full) limit.emplace(10);
+    EXPECT_TRUE(file->finish().ok());
+    limit.reset();
+    const auto files = std::distance(fs::directory_iterator(folder.path()), {});
+    EXPECT_EQ(files, is_full ? 1 : 2);
   }
 }
 

@@ -149,7 +149,7 @@ TEST_F(SftTest, ACheckpointThatCannotBeWrittenIsToldAndTrainingGoesOn) {
                          "latest_checkpointed_iteration.txt");  // a folder in the place of the file
   const Outcome run = sft("trainer.total_training_steps=4 trainer.save_freq=2");
   EXPECT_EQ(run.code, 1) << run.output;
-  for (const char* told : {"checkpoint of step 2: ", "training goes on",
+  for (const char* told : {"checkpoint of step 2: ", "training continues",
                            "error: invalid argument: checkpoint of step 4: "})
     EXPECT_NE(run.output.find(told), std::string::npos) << told << "\n" << run.output;
   EXPECT_EQ(numbers(folder_ / "run").size(), 4u);

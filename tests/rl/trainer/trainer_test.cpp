@@ -678,7 +678,7 @@ TEST_F(TrainerTest, ADiskThatIsFullForAWhileCostsOneCheckpoint) {
                             " " + (folder_ / "seen").string() + "; exit \\$code\"");
   EXPECT_EQ(run.code, 0) << run.output;
   EXPECT_NE(run.output.find("checkpoint of step 2: "), std::string::npos) << run.output;
-  EXPECT_NE(run.output.find("No space left on device; training goes on"), std::string::npos)
+  EXPECT_NE(run.output.find("No space left on device; training continues"), std::string::npos)
       << run.output;
   EXPECT_EQ(numbers(folder_ / "seen").size(), 4u) << run.output;
   EXPECT_TRUE(verify_checkpoint(folder_ / "seen" / "global_step_1").ok());

@@ -60,8 +60,9 @@ TEST(MappedFile, AFileThatWasCutIsAnError) {
   std::vector<std::byte> into(200'000);
   for (const bool past_cache : {false, true}) {
     if (past_cache) file->read_past_cache(folder.file("f"));
-    EXPECT_EQ(file->read(file->bytes().first(200'000), into).code(),
-              runtime::ErrorCode::kUnavailable);
+    const auto read = file->read(file->bytes().first(200'000), into);
+    EXPECT_EQ(read.code(), runtime::ErrorCode::kUnavailable);
+    EXPECT_NE(read.message().find(folder.file("f")), std::string::npos) << read.message();
   }
 }
 
