@@ -32,8 +32,8 @@ class PeerMessages {
   int rank() const { return links_->rank(); }
   int size() const { return links_->size(); }
 
-  /// Begins to send, and returns at once. `owner` holds the bytes until they are sent, as is seen at
-  /// the next calls, and at the latest when flush() has returned. Of the messages under way to a
+  /// Begins to send, and returns at once. `owner` holds the bytes until they are sent, as is seen
+  /// at the next calls, and at the latest when flush() has returned. Of the messages under way to a
   /// peer only the newest kUnderWay stay so: the call waits for those before them.
   runtime::Status send(int peer, std::uint64_t channel, std::span<const std::byte> bytes,
                        std::shared_ptr<const void> owner, std::string_view what);

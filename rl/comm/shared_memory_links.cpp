@@ -413,16 +413,14 @@ class SharedMemoryLinks : public Links {
     const std::size_t first = position % ring_bytes_;
     const std::size_t whole = std::min(bytes.size(), ring_bytes_ - first);
     if (whole > 0) std::memcpy(ring.bytes() + first, bytes.data(), whole);
-    if (whole < bytes.size())
-      std::memcpy(ring.bytes(), bytes.data() + whole, bytes.size() - whole);
+    if (whole < bytes.size()) std::memcpy(ring.bytes(), bytes.data() + whole, bytes.size() - whole);
   }
 
   void get(const Ring& ring, std::uint64_t position, std::span<std::byte> bytes) const {
     const std::size_t first = position % ring_bytes_;
     const std::size_t whole = std::min(bytes.size(), ring_bytes_ - first);
     if (whole > 0) std::memcpy(bytes.data(), ring.bytes() + first, whole);
-    if (whole < bytes.size())
-      std::memcpy(bytes.data() + whole, ring.bytes(), bytes.size() - whole);
+    if (whole < bytes.size()) std::memcpy(bytes.data() + whole, ring.bytes(), bytes.size() - whole);
   }
 
   Status late() const {

@@ -56,7 +56,7 @@ class StreamedPasses {
   StageStream& stream_;
   const int turn_;
   std::vector<Pass> passes_;                                   // without idle ones
-  runtime::Status loss_failure_;  // of a loss itself
+  runtime::Status loss_failure_;                               // of a loss itself
   std::deque<std::shared_ptr<const forward::Rows>> embedded_;  // whose gradients are missing
 };
 
