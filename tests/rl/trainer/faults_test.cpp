@@ -54,8 +54,8 @@ TEST_P(FaultsTest, EndTheRunWithinItsDeadlineAndAreTold) {
     fs::create_directories(folder_);
     const pid_t pid = start(train_command(
         "trainer.total_training_steps=100000 trainer.rank_timeout=" +
-        std::to_string(kRankTimeout.count()) +
-        " trainer.n_gpus_per_node=" + std::to_string(number) +
+        std::to_string(kRankTimeout.count()) + " trainer.n_gpus_per_node=" +
+        std::to_string(number) + " actor_rollout_ref.model.path=" + model(/*layers=*/2) +
         " actor_rollout_ref.actor.fsdp_config.zero_level=" + std::to_string(zero) +
         (draw(0, 2) == 0 ? " algorithm.adv_estimator=gae critic.optim.lr=1e-3" : "") +
         (draw(0, 1) == 0 ? " trainer.gradient_leaves=6" : "") + drawn_sharing(number, draw(0, 6))));

@@ -98,8 +98,8 @@ TEST_F(LeavesTest, TwentyStepsOnEveryMeshWriteTheSameModel) {
     const std::string name = passes.empty() ? "one-" : "several-";
     const std::string command = train_command(
         "data.train_batch_size=12 actor_rollout_ref.actor.ppo_mini_batch_size=6 "
-        "trainer.total_training_steps=20" +
-        passes);
+        "trainer.total_training_steps=20 actor_rollout_ref.model.path=" +
+        model(/*layers=*/3) + passes);
     const std::string whole = model_of(name + "alone", command, 1);
     EXPECT_TRUE(model_of(name + "zero", command + zero + "3", 3) == whole);
     EXPECT_TRUE(model_of(name + "tensor", command + tensor, 2) == whole);

@@ -201,11 +201,12 @@ class TrainerTest : public ::testing::Test {
     ASSERT_EQ(last.code, 0) << last.output << read(folder_ / "output");
   }
 
-  std::string model() const {
-    const fs::path path = folder_ / "model";
+  std::string model(std::int64_t layers = 1) const {
+    const fs::path path = folder_ / ("model" + (layers == 1 ? "" : std::to_string(layers)));
     if (!fs::exists(path)) {
-      EXPECT_TRUE(
-          make_toy_model(path, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
+      const auto made =
+          make_toy_model(path, {.layers = layers, .hidden_size = 32, .intermediate_size = 32});
+      EXPECT_TRUE(made.ok()) << made.to_string();
     }
     return path.string();
   }
