@@ -68,8 +68,8 @@ Result<HashNote> parse_hash_note(std::string_view text) {
     if (!range.is_array() || range.size() != 3 || !is_number(range[0]) || !is_number(range[1]) ||
         !range[2].is_string() || range[2].get_ref<const std::string&>().size() != kHashDigits)
       return not_a_note();
-    const RangeHash& added = note.ranges.emplace_back(
-        range[0].get<std::uint64_t>(), range[1].get<std::uint64_t>(), range[2].get<std::string>());
+    const RangeHash& added = note.ranges.emplace_back(RangeHash{
+        range[0].get<std::uint64_t>(), range[1].get<std::uint64_t>(), range[2].get<std::string>()});
     if (added.begin >= added.end || added.end > note.bytes) return not_a_note();
   }
   return note;
