@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/file_bytes.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 
@@ -20,20 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string drawn_bytes(std::size_t size) {
-  std::string bytes(size, '\0');
-  std::uint32_t state = 1;
-  for (char& byte : bytes) {
-    state = state * 1664525U + 1013904223U;
-    byte = static_cast<char>(state >> 24);
-  }
-  return bytes;
-}
-
-std::string content_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
+using support::content_of;
+using support::drawn_bytes;
 
 // Each writer has every `writers`th stretch of these lengths.
 void write_together(const fs::path& path, const std::string& bytes, std::size_t writers) {

@@ -5,11 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <string>
 
+#include "tests/support/file_bytes.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 
@@ -18,20 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string drawn_bytes(std::size_t size) {
-  std::string bytes(size, '\0');
-  std::uint32_t state = 1;
-  for (char& byte : bytes) {
-    state = state * 1664525U + 1013904223U;
-    byte = static_cast<char>(state >> 24);
-  }
-  return bytes;
-}
-
-std::string content_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
+using support::content_of;
+using support::drawn_bytes;
 
 // A new file, open for both ways of writing; without the second `past_cache` is false.
 class Opened {
