@@ -37,6 +37,7 @@ struct Graph::Weights {
   bound::Linear lm_head;  // the embedding when tied: both uses add to one gradient
   std::vector<std::vector<std::pair<std::string, bound::Weight>>> heads;
   bool trained = false;
+  bool base_trained = false;           // the model's own weights are
   DropoutPasses* passes = nullptr;     // of an adapter that drops
   std::optional<DropoutPass> dropout;  // of the pass that began last
 };
@@ -67,12 +68,20 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, GradientArena*
     for (ParameterIndex i = head.first; i < head.first + head.count; ++i)
       list.emplace_back(plan.parameters[static_cast<std::size_t>(i)].name, bind.weight(i));
   }
+  weights_->base_trained = gradients != nullptr;
   weights_->trained = gradients != nullptr || (adapter && adapter->gradients != nullptr);
   if (adapter && adapter->gradients != nullptr && adapter->lora.config().dropout > 0)
     weights_->passes = adapter->passes;
 }
 
 Graph::~Graph() = default;
+
+// Of every stage of a pipeline: what a pass drops is the same wherever its layers are.
+void Graph::begin_dropout() const {
+  weights_->dropout.reset();
+  if (weights_->passes != nullptr && c10::GradMode::is_enabled())
+    weights_->dropout = weights_->passes->take();
+}
 
 // The first layer's input. `streams`: whether several passes are in flight.
 at::Tensor Graph::embedded(const forward::RowsPtr& rows, const PassContext& pass,
@@ -82,9 +91,6 @@ at::Tensor Graph::embedded(const forward::RowsPtr& rows, const PassContext& pass
   if (has_tied_stages())
     x = streams ? stream_->giving_gradient_to_last(x) : pipeline_->giving_gradient_to_last(x);
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
-  weights_->dropout.reset();
-  if (weights_->passes != nullptr && c10::GradMode::is_enabled())
-    weights_->dropout = weights_->passes->take();
   if (exists(weights_->project_in))
     x = Projector(pass, weights_->dropout, own).one(x, weights_->project_in);
   if (!weights_->positions.value.defined()) return x;
@@ -98,6 +104,7 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
                                 const PassOptions& options) const {
   const PassContext pass = context(options);
   before_forward(-1);
+  begin_dropout();
   const std::shared_ptr<const ColumnCut> own = own_rows(team_, *rows);
   at::Tensor x;
   if (!pipeline_ || pipeline_->is_first()) x = embedded(rows, pass, own, /*streams=*/false);
@@ -128,6 +135,7 @@ at::Tensor Graph::through_layer(std::size_t index, const LayerPass& layers,
 at::Tensor Graph::stage_states(const forward::RowsPtr& rows, const Attend& attend,
                                const PassOptions& options) const {
   const PassContext pass = context(options);
+  begin_dropout();
   at::Tensor x;
   if (stream_->is_first()) {
     before_forward(-1);
@@ -145,7 +153,9 @@ at::Tensor Graph::stage_states(const forward::RowsPtr& rows, const Attend& atten
   return x;
 }
 
-bool Graph::has_tied_stages() const { return pipeline_ && pipeline_->cuts().is_tied(); }
+bool Graph::has_tied_stages() const {
+  return pipeline_ && pipeline_->cuts().is_tied() && weights_->base_trained;
+}
 
 void Graph::wait_for_embeddings(const forward::Rows& rows, bool learns) const {
   std::vector<std::int64_t> looked_up;
@@ -168,7 +178,7 @@ at::Tensor Graph::reached(std::int64_t layer, const forward::RowsPtr& rows, cons
   const std::int64_t count = own ? own->size(team_->rank()) : rows->count();
   // The gradient of a tied table is the output layer's to add.
   const auto behind = [this, rows, pass, own, count] {
-    if (!pipeline_->cuts().is_tied()) return;
+    if (!has_tied_stages()) return;
     const at::Tensor dy = pipeline_->gradient_of_first(count, weights_->embedding.value.size(1));
     if (!pipeline_->is_last()) return;
     ops::add_embedding_gradient(pass, weights_->embedding, rows->ids, dy,

@@ -51,7 +51,7 @@ class Graph {
                           const PassOptions& options) const;
   /// Of a pipeline that may have several passes in flight; else null.
   StageStream* stream() const { return stream_.get(); }
-  /// Whether the last stage adds up the gradients of the first one's embeddings.
+  /// Whether the last stage adds up the gradients of the first one's embeddings, which are trained.
   bool has_tied_stages() const;
   /// On that stage: a backward pass over these rows has ended, and they have not come yet; there
   /// are none unless it `learns`. Then, in the order of passes: waits for them, and adds them.
@@ -91,6 +91,7 @@ class Graph {
 
   PassContext context(const PassOptions& options) const { return {pool_, options, team_}; }
   void before_forward(std::int64_t layer) const;
+  void begin_dropout() const;
   std::function<void(std::int64_t layer)> before_backward() const;
   at::Tensor embedded(const forward::RowsPtr& rows, const PassContext& pass,
                       const std::shared_ptr<const ColumnCut>& own, bool streams) const;

@@ -108,7 +108,6 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
     CHECK(ranks.team == nullptr);
   }
   if (ranks.team) {
-    CHECK(adapter() == nullptr || !options_.sharing.deals_weights());
     // At level 3 all ranks gather a unit together, in each pass.
     const bool streams = options_.zero != ZeroLevel::kWeights;
     team_.emplace(*communicator_, ranks, options_.sharing, streams);

@@ -94,7 +94,8 @@ std::int64_t passes_in_flight(const MemoryOptions& options) {
 // TiedTableSum.
 std::int64_t waiting_rows_bytes(const ModelConfig& config, const MemoryOptions& options) {
   const std::int64_t others = passes_in_flight(options) - 1;
-  if (others == 0 || !config.tie_word_embeddings) return 0;
+  const bool is_trained = config.tie_word_embeddings && options.trained_elements < 0;
+  if (others == 0 || !is_trained) return 0;
   const std::int64_t rows = std::min(config.vocab_size, others * options.forward_tokens);
   return others * options.output_tokens * (rows + config.hidden_size) * kElement;
 }
@@ -157,7 +158,8 @@ std::int64_t weights_in_pass(std::span<const ArenaUnit> units) {
 void add_units(std::vector<MemoryPart>& parts, const ModelConfig& config,
                const MemoryOptions& options) {
   const Sharding sharded = sharding_of(options);
-  if (!sharded.gradients && !sharded.weights) return;
+  const bool is_part = sharded.weights || options.sharing.cuts_weights();
+  if (!sharded.gradients && !is_part) return;
   const std::vector<ArenaUnit> units = units_of(config, options);
   const std::int64_t used = used_elements(units);
   if (sharded.gradients) {
@@ -175,7 +177,6 @@ void add_units(std::vector<MemoryPart>& parts, const ModelConfig& config,
     parts.push_back(
         {kUnits, kElement * (options.reshard_after_forward ? weights_in_pass(units) : used)});
   }
-  const bool is_part = sharded.weights || options.sharing.cuts_weights();
   if (is_part && options.sequences > 0)
     parts.push_back({kGatheredPart, kElement * weight_elements(config)});
 }
@@ -268,8 +269,8 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   std::vector<MemoryPart> parts = {{"weights", held}};
   if (sharded.gradients)
     parts.push_back({"sum of gradients", share_of(trained, options)});
-  else
-    parts.push_back({"gradients", trained});
+  else  // of an adapter in some teams those of the worker's own leaf apart: see AdapterLeaves
+    parts.push_back({"gradients", options.sharing.deals_weights() ? 2 * trained : trained});
   parts.push_back({"optimizer", sharded.moments ? share_of(2 * trained, options) : 2 * trained});
   if (!sharded.gradients && options.gradient_leaves > options.workers)
     parts.push_back({"sum of leaves", share_of(trained, options)});

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "rl/worker/adapter_leaves.h"
+
 namespace rl {
 
 using runtime::Status;
@@ -25,9 +27,11 @@ Status learn_leaf(Learner& learner, std::span<const MicroBatch> passes,
                   std::span<const std::uint8_t> adds, bool last_round, const LearnTurn& learn) {
   const PassTeam* team = learner.model().team();
   const int turns = team == nullptr ? 1 : team->size();
+  AdapterLeaves adapter(learner.model());
   for (int turn = 0; turn < turns; ++turn) {
     if (!learner.sums_in_passes()) {
       if (const Status learned = learn(passes, turn); !learned.ok()) return learned;
+      if (const Status ended = adapter.end_turn(turn); !ended.ok()) return ended;
       continue;
     }
     // Stages with several passes in flight go back through the last one at different times.

@@ -9,6 +9,7 @@
 #include "rl/model/guarded.h"
 #include "rl/model/pass_team.h"
 #include "rl/model/tensor_list.h"
+#include "rl/worker/adapter_leaves.h"
 #include "runtime/codec/codec.h"
 
 namespace rl {
@@ -67,8 +68,7 @@ Result<PackedBatch> SharedPass::packed(const MicroBatch& rows, const PassInput& 
 
 Status SharedPass::backward(const Outputs& outputs, const LossOfOutputs& loss) const {
   if (model_.team() != nullptr) {
-    // An adapter is whole on each rank, and has the gradients of its own rows alone.
-    const bool pauses = !is_own() && !model_.used_adapter().empty();
+    const bool pauses = !model_.used_adapter().empty() && !adds_to_adapter(*model_.team(), turn_);
     GradientArena& gradients = model_.gradient_arena();
     gradients.pause(pauses);
     const Status status =

@@ -82,7 +82,8 @@ Status StreamedPasses::pack(std::span<const MicroBatch> micro_batches, const Pas
   for (const MicroBatch& rows : micro_batches) {
     Result<PackedBatch> packed = shared.packed(rows, input);
     if (!packed.ok()) return packed.status();
-    if (!packed->ids.empty()) passes_.push_back({rows, std::move(*packed)});
+    if (packed->ids.empty()) continue;
+    passes_.push_back({rows, std::move(*packed), model_.dropout_passes().take()});
   }
   return {};
 }
@@ -108,6 +109,7 @@ Status StreamedPasses::run(const PassInput& input, const Passes::Loss& loss, Met
 }
 
 Status StreamedPasses::forward(Pass& pass, const PassInput& input) {
+  model_.dropout_passes().follow(pass.dropped);
   Result<StagePass> made = model_.stage_pass(pass.packed, input.wanted, options_);
   if (!made.ok()) return made.status();
   pass.made = std::move(*made);

@@ -8,6 +8,7 @@
 
 #include "rl/batch/batch_plan.h"
 #include "rl/metrics/metrics.h"
+#include "rl/model/dropout.h"
 #include "rl/model/pass_options.h"
 #include "rl/model/stage_stream.h"
 #include "rl/model/transformer.h"
@@ -37,6 +38,7 @@ class StreamedPasses {
   struct Pass {
     MicroBatch rows;
     PackedBatch packed;
+    DropoutPass dropped;
     StagePass made = {};
   };
 

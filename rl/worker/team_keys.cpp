@@ -67,19 +67,10 @@ Result<std::int64_t> sequence_ranks(const Config& config, const std::string& rol
       key, "1 or as many as " + other + "=" + std::to_string(*own) + ", which means the same");
 }
 
-std::string adapter_key(const std::string& role) {
-  return role == kStageRole ? "model.lora_rank" : "actor_rollout_ref.model.lora_rank";
-}
-
 // Of `starling sft`.
 constexpr const char* kTeacherKey = "distillation.teacher.path";
 
-Status check_company(const Config& config, const std::string& role, const std::string& key,
-                     const PassSharing& sharing) {
-  const bool adapts =
-      role != kCriticRole && config.find_int(adapter_key(role)).value_or(std::nullopt) > 0;
-  if (adapts && sharing.deals_weights())
-    return config.out_of_range(key, "1 with " + adapter_key(role) + " above 0");
+Status check_company(const Config& config, const std::string& role, const std::string& key) {
   const std::string teacher =
       role == kStageRole ? config.find_string(kTeacherKey).value_or(std::nullopt).value_or("") : "";
   if (!teacher.empty()) {
@@ -168,7 +159,7 @@ Result<PassSharing> pass_sharing_from_config(const Config& config, const std::st
   sharing.stages = *stages;
   if (sharing.team() == 1) return PassSharing();
   const std::string key = team_keys(config, role, sharing).front();
-  if (Status status = check_company(config, role, key, sharing); !status.ok()) return status;
+  if (Status status = check_company(config, role, key); !status.ok()) return status;
   return sharing;
 }
 

@@ -340,7 +340,7 @@ Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed, bool long_pass
   };
   Training run{.model = folder, .seed = seed, .long_passes = long_passes, .passes = passes};
   run.leaves = draw(3, run.long_passes ? 4 : 8);
-  run.adapter = draw(0, 2) == 0 && !(sharing && sharing->deals_weights());
+  run.adapter = draw(0, 2) == 0;
   run.optimizer = draw(0, 2) == 0 ? OptimizerKind::kSgd : OptimizerKind::kAdamW;
   SCOPED_TRACE(folder.filename().string() + ", seed " + std::to_string(seed) + ", " +
                std::to_string(run.leaves) + " leaves" + (run.adapter ? ", an adapter" : "") +

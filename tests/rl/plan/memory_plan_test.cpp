@@ -159,6 +159,23 @@ TEST(MemoryPlan, AnAdapterBesideWholeWeightsIsOfLevelOne) {
   for (const MemoryPart& part : expected) EXPECT_EQ(bytes_of(parts, part.name), part.bytes);
 }
 
+// Its gradients are computed where layers or experts are, and learned from where rows are.
+TEST(MemoryPlan, AnAdapterInStagesHasItsLeafsGradientsApart) {
+  MemoryOptions options{.trained_elements = 100,
+                        .sequences = 3,
+                        .positions = 20,
+                        .workers = 2,
+                        .sharing = {.ranks = 2}};
+  const auto outputs = training_memory(small_config(), options);
+  EXPECT_EQ(bytes_of(outputs, "gradients"), 400);
+  EXPECT_EQ(bytes_of(outputs, kGatheredPart), 5952) << "a worker's passes read its part alone";
+  options.sharing = {.stages = 2};
+  const auto stages = training_memory(small_config(), options);
+  EXPECT_EQ(bytes_of(stages, "gradients"), 800);
+  EXPECT_EQ(bytes_of(stages, "optimizer"), 400);
+  EXPECT_EQ(bytes_of(stages, kGatheredPart), 5952);
+}
+
 TEST(MemoryPlan, EachWorkerCopiesItsPartForACheckpoint) {
   const auto copied = [](ZeroLevel zero, std::int64_t trained = -1, std::int64_t workers = 2) {
     return checkpoint_memory(small_config(),

@@ -116,7 +116,7 @@ TEST(TeamKeys, ExpertsAreSharedWithTheRows) {
   EXPECT_EQ(sharing({experts, rows + "2"})->cut, PassCut::kRowsAndExperts);
   EXPECT_FALSE(sharing({experts, rows + "4"}).ok());
   EXPECT_FALSE(sharing({experts, "parallel_config.tensor_parallel_size=2"}).ok());
-  EXPECT_FALSE(sharing({experts, "actor_rollout_ref.model.lora_rank=4"}).ok());
+  EXPECT_EQ(sharing({experts, "actor_rollout_ref.model.lora_rank=4"})->ranks, 2);
   const auto config = Config::load(
       {.file = {}, .overrides = {experts, "actor_rollout_ref.actor.strategy=megatron"}});
   ModelConfig model;
@@ -140,7 +140,7 @@ TEST(TeamKeys, LayersGoOverTheStagesOfAPipeline) {
   EXPECT_EQ(sharing({own})->ranks, 1);
   EXPECT_EQ(sharing({"parallel_config.pipeline_parallel_size=3"})->stages, 3);
   EXPECT_EQ(sharing({own, "parallel_config.pipeline_parallel_size=3"})->stages, 2);
-  EXPECT_FALSE(sharing({own, "actor_rollout_ref.model.lora_rank=4"}).ok());
+  EXPECT_EQ(sharing({own, "actor_rollout_ref.model.lora_rank=4"})->stages, 2);
   const auto config = Config::load({.file = {}, .overrides = {own}});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_EQ(pass_sharing_from_config(*config, kActorRole)->stages, 1);
@@ -174,7 +174,7 @@ TEST(TeamKeys, RanksOfAStageShareItsLayers) {
   EXPECT_EQ(sharing({"actor_rollout_ref.actor.megatron.expert_model_parallel_size=2"})->cut,
             PassCut::kRowsAndExperts);
   EXPECT_FALSE(sharing({tensor, "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"}).ok());
-  EXPECT_FALSE(sharing({tensor, "actor_rollout_ref.model.lora_rank=4"}).ok());
+  EXPECT_EQ(sharing({tensor, "actor_rollout_ref.model.lora_rank=4"})->team(), 4);
   const Config both = load({tensor});
   EXPECT_EQ(teams_text(both, kCriticRole, 8),
             "critic: 2 teams of 4 workers that share the layers of each pass: 2 stages of 2 that "
