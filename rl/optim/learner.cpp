@@ -18,6 +18,9 @@
 #include "rl/model/guarded.h"
 #include "rl/model/pass_parts.h"
 #include "rl/model/tensor_span.h"
+#include "rl/optim/hidden_matrices.h"
+#include "rl/optim/matrix_exchange.h"
+#include "rl/optim/muon.h"
 #include "rl/optim/shared_folder.h"
 #include "rl/profile/recorder.h"
 #include "rl/weights/safetensors.h"
@@ -37,18 +40,6 @@ Result<OptimizerKind> parse_optimizer(std::string_view name) {
   if (name == "Muon" || name == "muon") return OptimizerKind::kMuon;
   return runtime::invalid_argument("no optimizer '" + std::string(name) +
                                    "': use AdamW, SGD or Muon");
-}
-
-std::vector<ArenaMatrix> hidden_matrices(std::span<const ParameterSpec> specs) {
-  std::vector<ArenaMatrix> matrices;
-  for (const ParameterSpec& spec : specs) {
-    const auto named = [&](const char* part) { return spec.name.find(part) != std::string::npos; };
-    const bool looked_up = named("embed") || named("wte") || named("wpe") || named("head") ||
-                           named("score") || named("output_layer");
-    if (spec.shape.size() == 2 && !spec.frozen && !looked_up)
-      matrices.push_back({spec.offset, spec.shape[0], spec.shape[1]});
-  }
-  return matrices;
 }
 
 std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, bool with_norms) {
@@ -213,9 +204,10 @@ void Learner::reset_optimizer() {
       optimizer_ = std::make_unique<Sgd>(size, decayed, options_.sgd);
       break;
     case OptimizerKind::kMuon:
-      CHECK(!shards_->is_sharded());  // it works on whole matrices
-      optimizer_ = std::make_unique<Muon>(size, hidden_matrices(parameters.specs()), decayed,
-                                          options_.muon, options_.adamw);
+      optimizer_ = std::make_unique<Muon>(
+          MatrixExchange(*communicator_, parameters.arena_size(),
+                         hidden_matrices(parameters.specs()), shards_->homes()),
+          decayed, options_.muon, options_.adamw);
       break;
   }
 }

@@ -21,7 +21,7 @@
 #include "rl/optim/layer_pulse.h"
 #include "rl/optim/learner_part.h"
 #include "rl/optim/learner_snapshot.h"
-#include "rl/optim/muon.h"
+#include "rl/optim/muon_options.h"
 #include "rl/optim/optimizer.h"
 #include "rl/optim/optimizer_shards.h"
 #include "rl/optim/pass_ranks.h"
@@ -44,8 +44,8 @@ struct LearnerOptions {
   MuonOptions muon;
   bool decay_norms = false;           // weight decay of norms and biases, too
   double grad_norm_max = 1.0;         // gradients are scaled down to it; 0: never
-  ZeroLevel zero = ZeroLevel::kNone;  // see OptimizerShards and UnitShards; not with kMuon, and on
-                                      // another device than the CPU at most kMoments
+  ZeroLevel zero = ZeroLevel::kNone;  // see OptimizerShards and UnitShards; on another device than
+                                      // the CPU at most kMoments
   std::int64_t shard_ranks = 0;       // at ZeroLevel::kWeights; see UnitWeightsOptions
   bool reshard_after_forward = true;  // at ZeroLevel::kWeights; see UnitWeightsOptions
   GradientCompressionOptions compression;  // up to ZeroLevel::kMoments, without a team, on the CPU
@@ -68,10 +68,6 @@ struct OptimizerReport {
 /// asked for.
 std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs,
                                        bool with_norms = false);
-
-/// What Muon orthogonalises: the matrices between the layers, not embeddings and output layers,
-/// whose rows are looked up one by one.
-std::vector<ArenaMatrix> hidden_matrices(std::span<const ParameterSpec> specs);
 
 /// Data-parallel training of one Transformer: of all its weights, or of the adapter that is in use.
 /// Invariant: after apply() all ranks hold the same bits. Where the model is on another device than

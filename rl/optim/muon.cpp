@@ -1,88 +1,124 @@
 #include "rl/optim/muon.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/mm.h>
-
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <utility>
 
-#include "runtime/core/check.h"
+#include "rl/optim/orthogonalize.h"
 
 namespace rl {
+
+using runtime::Status;
+
 namespace {
 
-// Of the quintic a x + b x^3 + c x^5, chosen for its slope at 0.
-constexpr double kA = 3.4445;
-constexpr double kB = -4.7750;
-constexpr double kC = 2.0315;
-constexpr double kNormMin = 1e-7;
+constexpr std::int64_t kMuonChunk = std::int64_t{1} << 16;
 
-std::vector<ArenaRange> ranges_of(const std::vector<ArenaMatrix>& matrices) {
-  std::vector<ArenaRange> ranges;
-  for (const ArenaMatrix& matrix : matrices)
-    ranges.push_back({matrix.offset, matrix.offset + matrix.rows * matrix.columns});
-  return ranges;
+// How much longer than the orthogonal matrix a step of the learning rate is.
+double scale_of(const ArenaMatrix& matrix, bool match_adamw) {
+  const auto rows = static_cast<double>(matrix.rows);
+  const auto columns = static_cast<double>(matrix.columns);
+  return match_adamw ? 0.2 * std::sqrt(std::max(rows, columns))
+                     : std::sqrt(std::max(1.0, rows / columns));
 }
 
 }  // namespace
 
-void orthogonalize(std::span<float> matrix, std::int64_t rows, std::int64_t columns,
-                   int iterations) {
-  CHECK(static_cast<std::int64_t>(matrix.size()) == rows * columns);
-  const at::NoGradGuard no_grad;
-  at::Tensor whole = at::from_blob(matrix.data(), {rows, columns}, at::kFloat);
-  // The products are as wide as the shorter side.
-  at::Tensor x = rows > columns ? whole.t() : whole;
-  x = x / x.norm().clamp_min(kNormMin);
-  for (int i = 0; i < iterations; ++i) {
-    const at::Tensor gram = at::mm(x, x.t());
-    x = at::addmm(x, at::addmm(gram, gram, gram, kB, kC), x, kA, 1.0);
-  }
-  whole.copy_(rows > columns ? x.t() : x);
-}
+// One step's work on places of the home.
+class Muon::Step {
+ public:
+  Step(kernel::ThreadPool& pool, const MuonOptions& options, std::span<float> parameters,
+       std::span<const float> gradients, std::span<float> momentum, float learning_rate,
+       float gradient_scale)
+      : pool_(pool),
+        options_(options),
+        parameters_(parameters),
+        gradients_(gradients),
+        momentum_(momentum),
+        learning_rate_(learning_rate),
+        gradient_scale_(gradient_scale) {}
 
-Muon::Muon(std::int64_t size, std::vector<ArenaMatrix> matrices,
-           const std::vector<ArenaRange>& decayed, const MuonOptions& options,
-           const AdamWOptions& adamw)
-    : matrices_(std::move(matrices)),
+  // The direction that is to be made orthogonal; once for each place.
+  void average(const ArenaRange& place, std::span<float> into) const {
+    const std::span<float> momentum = part_of(momentum_, place);
+    const std::span<const float> gradients = part_of(gradients_, place);
+    for_each(place, [&](std::size_t i) {
+      const float gradient = gradients[i] * gradient_scale_;
+      momentum[i] += (1.0F - options_.momentum) * (gradient - momentum[i]);
+      into[i] =
+          options_.nesterov ? gradient + options_.momentum * (momentum[i] - gradient) : momentum[i];
+    });
+  }
+
+  void apply(const ArenaMatrix& matrix, const ArenaRange& place,
+             std::span<const float> update) const {
+    const std::span<float> parameters = part_of(parameters_, place);
+    const auto size = static_cast<float>(learning_rate_ * scale_of(matrix, options_.match_adamw));
+    const float keep = 1.0F - learning_rate_ * options_.weight_decay;
+    for_each(place,
+             [&](std::size_t i) { parameters[i] = parameters[i] * keep - size * update[i]; });
+  }
+
+ private:
+  template <class Compute>
+  void for_each(const ArenaRange& place, Compute compute) const {
+    pool_.parallel_for(place.size(), kMuonChunk, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+        compute(i);
+    });
+  }
+
+  kernel::ThreadPool& pool_;
+  const MuonOptions& options_;
+  std::span<float> parameters_;
+  std::span<const float> gradients_;
+  std::span<float> momentum_;
+  const float learning_rate_;
+  const float gradient_scale_;
+};
+
+Muon::Muon(MatrixExchange exchange, const std::vector<ArenaRange>& decayed,
+           const MuonOptions& options, const AdamWOptions& adamw)
+    : exchange_(std::move(exchange)),
       options_(options),
-      rest_(size, decayed, adamw, ranges_of(matrices_)) {}
+      rest_(exchange_.home_elements(), decayed, adamw, exchange_.matrices_at_home()) {}
 
 void Muon::set_steps(std::int64_t steps) {
   steps_ = steps;
   rest_.set_steps(steps);
 }
 
-void Muon::step(kernel::ThreadPool& pool, std::span<float> parameters,
-                std::span<const float> gradients, float learning_rate, float gradient_scale) {
-  rest_.step(pool, parameters, gradients, learning_rate, gradient_scale);
+Status Muon::step(kernel::ThreadPool& pool, std::span<float> parameters,
+                  std::span<const float> gradients, float learning_rate, float gradient_scale) {
+  const Status stepped = rest_.step(pool, parameters, gradients, learning_rate, gradient_scale);
+  if (!stepped.ok()) return stepped;
   ++steps_;
-  std::vector<float> update;
-  for (const ArenaMatrix& matrix : matrices_) {
-    const auto begin = static_cast<std::size_t>(matrix.offset);
-    const auto count = static_cast<std::size_t>(matrix.rows * matrix.columns);
-    const std::span<float> momentum = rest_.first_moment().subspan(begin, count);
-    update.resize(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      const float gradient = gradients[begin + i] * gradient_scale;
-      momentum[i] += (1.0F - options_.momentum) * (gradient - momentum[i]);
-      update[i] =
-          options_.nesterov ? gradient + options_.momentum * (momentum[i] - gradient) : momentum[i];
+  const Step step(pool, options_, parameters, gradients, rest_.first_moment(), learning_rate,
+                  gradient_scale);
+  std::vector<float> whole;
+  for (int turn = 0; turn < exchange_.turns(); ++turn) {
+    const ArenaMatrix* const mine = exchange_.mine(turn);
+    whole.resize(mine == nullptr ? 0 : static_cast<std::size_t>(mine->elements()));
+    const Status collected = exchange_.collect(
+        turn,
+        [&](const ArenaMatrix&, const ArenaRange& place, std::span<float> into) {
+          step.average(place, into);
+        },
+        whole);
+    if (!collected.ok()) return collected;
+    if (mine != nullptr) {
+      orthogonalize(pool, whole, mine->rows, mine->columns, options_.iterations,
+                    [&] { exchange_.progress(); });
     }
-    orthogonalize(update, matrix.rows, matrix.columns, options_.iterations);
-    const double rows = static_cast<double>(matrix.rows);
-    const double columns = static_cast<double>(matrix.columns);
-    const double ratio = options_.match_adamw ? 0.2 * std::sqrt(std::max(rows, columns))
-                                              : std::sqrt(std::max(1.0, rows / columns));
-    const float size = static_cast<float>(learning_rate * ratio);
-    const float keep = 1.0F - learning_rate * options_.weight_decay;
-    for (std::size_t i = 0; i < count; ++i)
-      parameters[begin + i] = parameters[begin + i] * keep - size * update[i];
+    const Status distributed = exchange_.distribute(
+        turn, whole,
+        [&](const ArenaMatrix& matrix, const ArenaRange& place, std::span<const float> update) {
+          step.apply(matrix, place, update);
+        });
+    if (!distributed.ok()) return distributed;
   }
+  return {};
 }
 
 }  // namespace rl

@@ -164,8 +164,9 @@ AdamW::AdamW(std::int64_t size, const std::vector<ArenaRange>& decayed, const Ad
       first_(zeros(size)),
       second_(zeros(size)) {}
 
-void AdamW::step(kernel::ThreadPool& pool, std::span<float> parameters,
-                 std::span<const float> gradients, float learning_rate, float gradient_scale) {
+runtime::Status AdamW::step(kernel::ThreadPool& pool, std::span<float> parameters,
+                            std::span<const float> gradients, float learning_rate,
+                            float gradient_scale) {
   CHECK(static_cast<std::int64_t>(parameters.size()) == size_);
   CHECK(static_cast<std::int64_t>(gradients.size()) == size_);
   ++steps_;
@@ -194,6 +195,7 @@ void AdamW::step(kernel::ThreadPool& pool, std::span<float> parameters,
              first_.get() + offset, second_.get() + offset, end - begin);
     });
   }
+  return {};
 }
 
 std::vector<double> square_sums(kernel::ThreadPool& pool, std::span<const float> values) {

@@ -12,6 +12,7 @@
 
 #include "rl/kernel/thread_pool.h"
 #include "rl/mesh/arena_range.h"
+#include "runtime/core/status.h"
 
 namespace rl {
 
@@ -27,10 +28,11 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   /// One update. Every gradient is multiplied by `gradient_scale` first, which is how clipping
-  /// costs no pass of its own. Both spans have the arena's size.
-  virtual void step(kernel::ThreadPool& pool, std::span<float> parameters,
-                    std::span<const float> gradients, float learning_rate,
-                    float gradient_scale) = 0;
+  /// costs no pass of its own. Both spans have the arena's size. Errors: those of Communicator, of
+  /// an optimizer whose ranks work together; then parameters and state are unspecified.
+  virtual runtime::Status step(kernel::ThreadPool& pool, std::span<float> parameters,
+                               std::span<const float> gradients, float learning_rate,
+                               float gradient_scale) = 0;
 
   /// For checkpoints: with these and steps() an optimizer continues where another stood.
   virtual std::vector<OptimizerState> state() = 0;
@@ -77,8 +79,9 @@ class AdamW final : public Optimizer {
   AdamW(std::int64_t size, const std::vector<ArenaRange>& decayed, const AdamWOptions& options,
         const std::vector<ArenaRange>& skipped = {});
 
-  void step(kernel::ThreadPool& pool, std::span<float> parameters, std::span<const float> gradients,
-            float learning_rate, float gradient_scale) override;
+  runtime::Status step(kernel::ThreadPool& pool, std::span<float> parameters,
+                       std::span<const float> gradients, float learning_rate,
+                       float gradient_scale) override;
   std::vector<OptimizerState> state() override {
     return {{"exp_avg", first_moment()}, {"exp_avg_sq", second_moment()}};
   }

@@ -67,9 +67,9 @@ Result<double> OptimizerShards::norm(kernel::ThreadPool& pool, std::span<const f
 Status OptimizerShards::step(Optimizer& optimizer, kernel::ThreadPool& pool,
                              std::span<float> weights, std::span<const float> gradients,
                              float learning_rate, float gradient_scale) {
-  optimizer.step(pool, part_of(weights, mine()), part_of(gradients, mine()), learning_rate,
-                 gradient_scale);
-  if (!is_sharded()) return {};
+  const Status stepped = optimizer.step(pool, part_of(weights, mine()), part_of(gradients, mine()),
+                                        learning_rate, gradient_scale);
+  if (!stepped.ok() || !is_sharded()) return stepped;
   return communicator_.gather_homes(weights, ranges_, "weights");
 }
 

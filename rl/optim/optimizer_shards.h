@@ -36,6 +36,7 @@ class OptimizerShards final : public StepShards {
 
   bool is_sharded() const override { return !ranges_.empty(); }
   const PackedRanges& home() const override { return home_; }
+  std::span<const PackedRanges> homes() const override { return homes_; }
   runtime::Status add_round(std::span<float> gradients, std::span<const std::uint8_t> adds,
                             bool last) override;
   bool is_summed() const override { return is_summed_; }

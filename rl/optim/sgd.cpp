@@ -15,8 +15,9 @@ Sgd::Sgd(std::int64_t size, const std::vector<ArenaRange>& decayed, const SgdOpt
       momentum_(options.momentum != 0.0F ? static_cast<std::size_t>(size) : 0),
       size_(size) {}
 
-void Sgd::step(kernel::ThreadPool& pool, std::span<float> parameters,
-               std::span<const float> gradients, float learning_rate, float gradient_scale) {
+runtime::Status Sgd::step(kernel::ThreadPool& pool, std::span<float> parameters,
+                          std::span<const float> gradients, float learning_rate,
+                          float gradient_scale) {
   CHECK(static_cast<std::int64_t>(parameters.size()) == size_);
   CHECK(static_cast<std::int64_t>(gradients.size()) == size_);
   // The buffer begins as the first gradient: its zeros are not averaged in.
@@ -36,6 +37,7 @@ void Sgd::step(kernel::ThreadPool& pool, std::span<float> parameters,
       }
     });
   }
+  return {};
 }
 
 std::vector<OptimizerState> Sgd::state() {

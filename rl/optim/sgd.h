@@ -24,8 +24,9 @@ class Sgd final : public Optimizer {
   /// `decayed` as in AdamW.
   Sgd(std::int64_t size, const std::vector<ArenaRange>& decayed, const SgdOptions& options);
 
-  void step(kernel::ThreadPool& pool, std::span<float> parameters, std::span<const float> gradients,
-            float learning_rate, float gradient_scale) override;
+  runtime::Status step(kernel::ThreadPool& pool, std::span<float> parameters,
+                       std::span<const float> gradients, float learning_rate,
+                       float gradient_scale) override;
   std::vector<OptimizerState> state() override;
   std::string_view name() const override { return "SGD"; }
 

@@ -23,6 +23,8 @@ class StepShards {
   virtual bool is_sharded() const = 0;
   /// What this rank's optimizer works on, packed: all of the arena unless it is sharded.
   virtual const PackedRanges& home() const = 0;
+  /// The homes of all ranks; empty: each has all of the arena.
+  virtual std::span<const PackedRanges> homes() const = 0;
 
   /// Whether gradients are added up by the passes themselves, so that these must be told which is
   /// the last one of a leaf; then the calls below look at no gradients.

@@ -49,8 +49,9 @@ Result<double> UnitShards::norm(kernel::ThreadPool& pool, std::span<const float>
 Status UnitShards::step(Optimizer& optimizer, kernel::ThreadPool& pool,
                         std::span<float> /*weights*/, std::span<const float> /*gradients*/,
                         float learning_rate, float gradient_scale) {
-  optimizer.step(pool, weights_.home(), sums_.sum(), learning_rate, gradient_scale);
-  return weights_.spread();
+  const Status stepped =
+      optimizer.step(pool, weights_.home(), sums_.sum(), learning_rate, gradient_scale);
+  return stepped.ok() ? weights_.spread() : stepped;
 }
 
 Status UnitShards::collect(std::span<const float> of_home, std::span<float> whole) {

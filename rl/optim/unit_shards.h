@@ -29,6 +29,7 @@ class UnitShards final : public StepShards {
 
   bool is_sharded() const override { return true; }
   const PackedRanges& home() const override;
+  std::span<const PackedRanges> homes() const override { return homes_; }
   bool sums_in_passes() const override { return true; }
   void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round) override {
     sums_.expect_last_pass(adds, last_round);

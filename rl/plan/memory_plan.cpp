@@ -11,6 +11,10 @@
 #include "rl/model/parameters.h"
 #include "rl/model/pass_parts.h"
 #include "rl/model/transformer.h"
+#include "rl/optim/hidden_matrices.h"
+#include "rl/optim/optimizer_shards.h"
+#include "rl/optim/orthogonalize.h"
+#include "rl/optim/unit_shards.h"
 #include "rl/rollout/engine_options.h"
 
 namespace rl {
@@ -181,6 +185,39 @@ void add_units(std::vector<MemoryPart>& parts, const ModelConfig& config,
     parts.push_back({kGatheredPart, kElement * weight_elements(config)});
 }
 
+// The homes that the optimizer's state is kept by; empty: each worker has all.
+std::vector<RangeSet> optimizer_homes(const ModelConfig& config, const MemoryOptions& options) {
+  const Sharding sharded = sharding_of(options);
+  const auto ranks = static_cast<int>(options.workers);
+  if (!sharded.moments) return {};
+  const std::vector<ParameterSpec> specs = parameter_layout(config);
+  if (sharded.gradients) {
+    const bool grouped = sharded.weights && options.shard_ranks > 0;
+    return homes_of(arena_units(config, specs), arena_elements(specs), ranks,
+                    grouped ? static_cast<int>(options.shard_ranks) : ranks);
+  }
+  std::vector<RangeSet> homes;
+  for (const ArenaRange& range : moment_homes(arena_elements(specs), ranks))
+    homes.emplace_back(RangeSet{range});
+  return homes;
+}
+
+// Those of an adapter are small.
+void add_matrices(std::vector<MemoryPart>& parts, const ModelConfig& config,
+                  const MemoryOptions& options) {
+  if (!options.orthogonalizes || options.trained_elements >= 0) return;
+  const std::vector<ArenaMatrix> matrices = hidden_matrices(parameter_layout(config));
+  const MatrixDeal deal(matrices, optimizer_homes(config, options),
+                        static_cast<int>(options.workers));
+  std::int64_t largest = 0;
+  for (const ArenaMatrix& one : matrices)
+    largest = std::max(largest, one.elements() + orthogonalize_elements(one.rows, one.columns));
+  std::int64_t bytes = kElement * (largest + deal.most_in_piece());
+  if (sharding_of(options).gradients)
+    bytes += share_of(kElement * weight_elements(config), options);
+  parts.push_back({kMatricesPart, bytes});
+}
+
 std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", value);
@@ -195,16 +232,26 @@ bool is_of_passes(const MemoryPart& part) {
          part.name == kUnits;
 }
 
+namespace {
+
+bool comes_and_goes(const MemoryPart& part) {
+  return is_of_passes(part) || part.name == kGatheredPart || part.name == kMatricesPart;
+}
+
+}  // namespace
+
 std::int64_t bytes_in_calls(std::span<const MemoryPart> parts) {
-  std::int64_t gathered = 0;
-  for (const MemoryPart& part : parts) gathered += part.name == kGatheredPart ? part.bytes : 0;
-  return std::max(pass_bytes(parts), gathered);
+  std::int64_t gathered = 0, matrices = 0;
+  for (const MemoryPart& part : parts) {
+    gathered += part.name == kGatheredPart ? part.bytes : 0;
+    matrices += part.name == kMatricesPart ? part.bytes : 0;
+  }
+  return std::max({pass_bytes(parts), gathered, matrices});
 }
 
 std::int64_t RoleMemory::total() const {
   std::int64_t sum = bytes_in_calls(parts);
-  for (const MemoryPart& part : parts)
-    sum += is_of_passes(part) || part.name == kGatheredPart ? 0 : part.bytes;
+  for (const MemoryPart& part : parts) sum += comes_and_goes(part) ? 0 : part.bytes;
   return sum;
 }
 
@@ -309,6 +356,7 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
                             2});
   add_device_attention(parts, config, options);
   add_units(parts, config, options);
+  add_matrices(parts, config, options);
   return parts;
 }
 

@@ -47,6 +47,7 @@ struct MemoryOptions {
   bool reshard_after_forward = true;   // see UnitWeightsOptions
   std::int64_t gradient_leaves = 0;    // see GradientRound; 0: one a worker
   bool compresses_gradients = false;   // see CompressedSum
+  bool orthogonalizes = false;         // see Muon
   bool one_pass_leaves = false;        // a leaf is never more than one pass
   bool recompute_layers = false;       // in backward
   bool bf16 = false;                   // see PassOptions
@@ -65,7 +66,11 @@ bool is_of_passes(const MemoryPart& part);
 /// The name of all weights of a model that the workers keep once, while they generate. Then what
 /// passes take is not there.
 inline constexpr const char* kGatheredPart = "gathered weights";
-/// What comes and goes: parts of passes together, or gathered weights where these are more.
+/// The name of what Muon needs in a step, behind the passes; with the copy of the worker's part of
+/// the weights that the step is taken on.
+inline constexpr const char* kMatricesPart = "matrices of a step";
+/// What comes and goes: parts of passes together, or gathered weights, or a step's matrices, where
+/// these are more.
 std::int64_t bytes_in_calls(std::span<const MemoryPart> parts);
 
 /// The name of what the worker has that writes a checkpoint alone, and no other.

@@ -56,6 +56,7 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
                        .sharing = options.learner.sharing,
                        .gradient_leaves = options.gradient_leaves,
                        .compresses_gradients = options.learner.compression.is_on(),
+                       .orthogonalizes = options.learner.optimizer == OptimizerKind::kMuon,
                        .one_pass_leaves = rows.is_one_pass(leaf, options.micro_batch),
                        .recompute_layers = options.recompute_layers,
                        .bf16 = options.bf16,
@@ -143,8 +144,7 @@ ZeroChoice settle_stage_zero(StageSetup& setup, const DataStage& stage, const Sl
     StageSetup sized = setup;
     sized.config = config;
     sized.options.learner.zero =
-        zero_level_from_config(config, kStageRole, setup.options.learner.optimizer)
-            .value_or(ZeroLevel::kNone);
+        zero_level_from_config(config, kStageRole).value_or(ZeroLevel::kNone);
     return sized;
   };
   const RowLengths seen = stage.row_lengths();

@@ -70,7 +70,7 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   const Result<OptimizerKind> kind = parse_optimizer(name);
   if (!kind.ok()) return kind.status().with_context(optim + "optimizer");
   options.optimizer = *kind;
-  const Result<ZeroLevel> zero = zero_level_from_config(config, role, *kind);
+  const Result<ZeroLevel> zero = zero_level_from_config(config, role);
   if (!zero.ok()) return zero.status();
   options.zero = *zero;
   const Result<std::int64_t> shard_ranks = shard_ranks_from_config(config, role);

@@ -77,9 +77,6 @@ Status check_company(const Config& config, const std::string& role, const std::s
     return config.out_of_range(key, std::string("1 with ") + kTeacherKey + "=" + teacher +
                                         ", whose whole vocabulary is compared on each worker");
   }
-  const std::string optimizer = optim_section(role) + "optimizer";
-  if (config.find_string(optimizer).value_or(std::nullopt) == "Muon")
-    return config.out_of_range(key, "1 with " + optimizer + "=Muon, which works on whole matrices");
   const Result<std::optional<std::string>> device = training_device(config);
   if (!device.ok()) return device.status();
   if (*device) return config.out_of_range(key, "1 with trainer.device=" + **device);

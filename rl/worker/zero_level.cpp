@@ -42,18 +42,13 @@ Result<std::optional<std::string>> training_device(const Config& config) {
   return device;
 }
 
-Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string& role,
-                                         OptimizerKind optimizer) {
+Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string& role) {
   if (is_zero_level_auto(config, role)) return ZeroLevel::kNone;
   const std::string key = zero_level_key(role);
   const Result<std::int64_t> number = config.get_int(key);
   if (!number.ok()) return number.status();
   const auto level = static_cast<ZeroLevel>(*number);
   if (level == ZeroLevel::kNone) return level;
-  if (optimizer == OptimizerKind::kMuon) {
-    return config.out_of_range(
-        key, "0 with " + optim_section(role) + "optimizer=Muon, which works on whole matrices");
-  }
   const Result<std::optional<std::string>> device = training_device(config);
   if (!device.ok()) return device.status();
   if (level > ZeroLevel::kMoments && *device) {

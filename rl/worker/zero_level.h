@@ -31,9 +31,7 @@ bool is_zero_level_three(const Config& config, const std::string& role);
 std::string zero_level_text(const Config& config, const std::string& role);
 
 /// The level; of auto, which nobody has settled, kNone; of 3 where each worker keeps all weights
-/// (fsdp_size=1), kGradients. kInvalidArgument: one that does not go with the optimizer or
-/// trainer.device.
-runtime::Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string& role,
-                                                  OptimizerKind optimizer);
+/// (fsdp_size=1), kGradients. kInvalidArgument: one that does not go with trainer.device.
+runtime::Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string& role);
 
 }  // namespace rl

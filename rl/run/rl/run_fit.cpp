@@ -82,8 +82,7 @@ Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
   if (const Status divides = check_groups(config, trainer, slots); !divides.ok()) return divides;
   const std::vector<ZeroRole> roles = zero_roles(config, trainer, slots);
   const auto count = [&](const Config& settled, PolicyOptions options) {
-    const Result<ZeroLevel> level =
-        zero_level_from_config(settled, kActorRole, options.learner.optimizer);
+    const Result<ZeroLevel> level = zero_level_from_config(settled, kActorRole);
     if (!level.ok()) return Result<RunFit>(level.status());
     options.learner.zero = *level;
     Result<RunMemory> memory = run_memory(settled, trainer, options, policy_model, lengths, slots);

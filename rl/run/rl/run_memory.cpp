@@ -196,6 +196,7 @@ class RoleCounter {
                            .reshard_after_forward = policy_.learner.reshard_after_forward,
                            .gradient_leaves = trainer_.gradient_leaves,
                            .compresses_gradients = policy_.learner.compression.is_on(),
+                           .orthogonalizes = policy_.learner.optimizer == OptimizerKind::kMuon,
                            .one_pass_leaves = one_pass_leaves(policy_.micro_batch),
                            .recompute_layers = policy_.recompute_layers,
                            .bf16 = policy_.bf16,
@@ -258,6 +259,7 @@ class RoleCounter {
     learning.zero = critic->learner.zero;
     learning.shard_ranks = critic->learner.shard_ranks;
     learning.sharing = critic->learner.sharing;
+    learning.orthogonalizes = critic->learner.optimizer == OptimizerKind::kMuon;
     learning.reshard_after_forward = critic->learner.reshard_after_forward;
     learning.one_pass_leaves = one_pass_leaves(critic->micro_batch);
     learning.recompute_layers = critic->recompute_layers;
@@ -305,6 +307,7 @@ class RoleCounter {
     MemoryOptions receiving = learning_;
     receiving.workers = trainer_.rollout_workers->size();
     receiving.compresses_gradients = false;
+    receiving.orthogonalizes = false;
     std::vector<MemoryPart> parts = training_memory(model_, receiving);
     std::erase_if(parts, [](const MemoryPart& part) {
       return part.name == "optimizer" || part.name == "activations";

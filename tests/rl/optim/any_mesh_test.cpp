@@ -341,7 +341,7 @@ Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed, bool long_pass
   Training run{.model = folder, .seed = seed, .long_passes = long_passes, .passes = passes};
   run.leaves = draw(3, run.long_passes ? 4 : 8);
   run.adapter = draw(0, 2) == 0;
-  run.optimizer = draw(0, 2) == 0 ? OptimizerKind::kSgd : OptimizerKind::kAdamW;
+  run.optimizer = static_cast<OptimizerKind>(draw(0, 2));
   SCOPED_TRACE(folder.filename().string() + ", seed " + std::to_string(seed) + ", " +
                std::to_string(run.leaves) + " leaves" + (run.adapter ? ", an adapter" : "") +
                (run.long_passes ? ", long passes" : ""));
@@ -445,6 +445,46 @@ TEST(AnyMesh, EntropiesOverAnOddVocabulary) {
       EXPECT_EQ(all.norms, one.norms);
       for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
     }
+  }
+}
+
+// Of matrices of which several ranks have parts, at every level and in teams of every kind; and a
+// checkpoint of them.
+TEST(AnyMesh, MuonsMatricesAreMadeOrthogonalOnOneRankEach) {
+  const support::TemporaryFolder folder;
+  const Training run{.seed = 11, .leaves = 5, .optimizer = OptimizerKind::kMuon};
+  const Outcome one = train_on(run, {});
+  ASSERT_GT(one.norms.front(), 0.0);
+  const Training by_adamw{.seed = 11, .leaves = 5};
+  EXPECT_FALSE(train_on(by_adamw, {}).trained[0] == one.trained[0]);
+  int at = 0;
+  for (const Mesh& mesh :
+       {Mesh{.ranks = 2},
+        {.ranks = 5},
+        {.ranks = 3, .zero = ZeroLevel::kMoments},
+        {.ranks = 4, .zero = ZeroLevel::kGradients},
+        {.ranks = 3, .zero = ZeroLevel::kWeights},
+        {.ranks = 2, .zero = ZeroLevel::kWeights, .reshard_after_forward = false},
+        {.ranks = 6, .zero = ZeroLevel::kWeights, .shard_ranks = 2},
+        {.ranks = 2, .tensor = 2},
+        {.ranks = 4, .zero = ZeroLevel::kWeights, .tensor = 2, .shard_ranks = 2},
+        {.ranks = 4, .tensor = 2, .cut = PassCut::kRows},
+        {.ranks = 4, .stages = 2},
+        {.ranks = 4, .zero = ZeroLevel::kWeights, .tensor = 2, .stages = 2}}) {
+    SCOPED_TRACE(std::to_string(mesh.ranks) + " ranks, ZeRO " +
+                 std::to_string(static_cast<int>(mesh.zero)) + ", shards of " +
+                 std::to_string(mesh.shard_ranks) + ", " + std::to_string(mesh.stages) +
+                 " stages of " + std::to_string(mesh.tensor) + text_of(mesh.cut));
+    const Outcome all = train_on(run, mesh);
+    EXPECT_EQ(all.norms, one.norms);
+    for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
+    if (at++ % 3 != 0) continue;
+    const fs::path saved = folder.file(std::to_string(at));
+    (void)train_on(run, mesh, {.last = 2, .into = saved});
+    const Outcome rest =
+        train_on(run, {.ranks = 2, .zero = ZeroLevel::kMoments}, {.first = 2, .from = saved});
+    EXPECT_EQ(rest.norms.back(), one.norms.back());
+    EXPECT_TRUE(rest.trained[0] == one.trained[0]);
   }
 }
 

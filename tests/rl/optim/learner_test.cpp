@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "rl/comm/thread_links.h"
+#include "rl/optim/hidden_matrices.h"
 
 namespace rl {
 namespace {

@@ -19,7 +19,8 @@ std::vector<float> three_sgd_steps(const SgdOptions& options) {
   kernel::ThreadPool pool(2);
   std::vector<float> weights = sgd_numbers(6, 1);
   Sgd sgd(6, {{0, 6}}, options);
-  for (int t = 0; t < 3; ++t) sgd.step(pool, weights, sgd_numbers(6, t + 2), 0.1F, 1.0F);
+  for (int t = 0; t < 3; ++t)
+    EXPECT_TRUE(sgd.step(pool, weights, sgd_numbers(6, t + 2), 0.1F, 1.0F).ok());
   return weights;
 }
 
@@ -40,7 +41,7 @@ TEST(Sgd, DecaysOnlyWhatIsAskedForAndScalesGradients) {
   kernel::ThreadPool pool(1);
   std::vector<float> weights(4, 1.0F);
   Sgd sgd(4, {{2, 4}}, {.weight_decay = 0.5F});
-  sgd.step(pool, weights, std::vector<float>(4, 2.0F), 0.1F, 0.25F);
+  ASSERT_TRUE(sgd.step(pool, weights, std::vector<float>(4, 2.0F), 0.1F, 0.25F).ok());
   expect_float_near(weights, {0.95, 0.95, 0.9, 0.9});
   EXPECT_TRUE(sgd.state().empty());  // without momentum nothing to remember
 }
@@ -49,13 +50,13 @@ TEST(Sgd, ContinuesFromSavedState) {
   kernel::ThreadPool pool(1);
   std::vector<float> through = sgd_numbers(6, 1);
   Sgd one(6, {}, {.momentum = 0.9F});
-  one.step(pool, through, sgd_numbers(6, 2), 0.1F, 1.0F);
+  ASSERT_TRUE(one.step(pool, through, sgd_numbers(6, 2), 0.1F, 1.0F).ok());
   std::vector<float> resumed = through;
   Sgd two(6, {}, {.momentum = 0.9F});
   std::ranges::copy(one.state()[0].values, two.state()[0].values.begin());
   two.set_steps(one.steps());
-  one.step(pool, through, sgd_numbers(6, 3), 0.1F, 1.0F);
-  two.step(pool, resumed, sgd_numbers(6, 3), 0.1F, 1.0F);
+  ASSERT_TRUE(one.step(pool, through, sgd_numbers(6, 3), 0.1F, 1.0F).ok());
+  ASSERT_TRUE(two.step(pool, resumed, sgd_numbers(6, 3), 0.1F, 1.0F).ok());
   EXPECT_EQ(through, resumed);
 }
 

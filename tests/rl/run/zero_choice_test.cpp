@@ -24,8 +24,7 @@ Config config(std::vector<std::string> overrides = {}) {
 }
 
 int level(const Config& config, const char* role) {
-  return static_cast<int>(
-      zero_level_from_config(config, role, OptimizerKind::kAdamW).value_or(ZeroLevel::kNone));
+  return static_cast<int>(zero_level_from_config(config, role).value_or(ZeroLevel::kNone));
 }
 
 // The policy and a critic that takes at most so much.

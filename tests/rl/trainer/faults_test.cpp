@@ -58,7 +58,9 @@ TEST_P(FaultsTest, EndTheRunWithinItsDeadlineAndAreTold) {
         std::to_string(number) + " actor_rollout_ref.model.path=" + model(/*layers=*/2) +
         " actor_rollout_ref.actor.fsdp_config.zero_level=" + std::to_string(zero) +
         (draw(0, 2) == 0 ? " algorithm.adv_estimator=gae critic.optim.lr=1e-3" : "") +
-        (draw(0, 1) == 0 ? " trainer.gradient_leaves=6" : "") + drawn_sharing(number, draw(0, 6))));
+        (draw(0, 1) == 0 ? " trainer.gradient_leaves=6" : "") +
+        (draw(0, 2) == 0 ? " actor_rollout_ref.actor.optim.optimizer=Muon" : "") +
+        drawn_sharing(number, draw(0, 6))));
     ASSERT_TRUE(wait_for_step(pid, run, step)) << read(folder_ / "output");
     support::work_for(std::chrono::milliseconds(pause_ms));
     const std::vector<pid_t> all = workers();

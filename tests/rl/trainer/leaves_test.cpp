@@ -87,6 +87,28 @@ TEST_F(LeavesTest, WorkersThatSharePassesWriteTheSameModel) {
                        "1 team of 2 workers that share the rows of each pass") == whole);
 }
 
+// Whichever worker makes a matrix of a step orthogonal, and whichever level writes or reads the
+// state.
+TEST_F(LeavesTest, MuonTakesTheSameStepsOnEveryMesh) {
+  const std::string actor = " actor_rollout_ref.actor.";
+  const std::string command = train_command(
+      "data.train_batch_size=12 trainer.total_training_steps=4" + actor + "optim.optimizer=Muon" +
+      actor + "optim.lr=1e-2 actor_rollout_ref.model.path=" + model(/*layers=*/3));
+  const std::string whole = model_of("alone", command, 1);
+  const std::string zero = actor + "fsdp_config.zero_level=";
+  for (const char* level : {"0", "1", "2", "3"})
+    EXPECT_TRUE(model_of(std::string("level") + level, command + zero + level, 3) == whole)
+        << "level " << level;
+  EXPECT_TRUE(model_of("groups", command + zero + "3" + actor + "fsdp_config.fsdp_size=2", 4) ==
+              whole);
+  const std::string tensor = " parallel_config.tensor_parallel_size=2";
+  const std::string pipeline = " parallel_config.pipeline_parallel_size=2";
+  EXPECT_TRUE(model_of("tensor", command + tensor, 2) == whole);
+  EXPECT_TRUE(model_of("sequence", command + actor + "ulysses_sequence_parallel_size=2", 2) ==
+              whole);
+  EXPECT_TRUE(model_of("stages", command + tensor + pipeline + zero + "3", 4) == whole);
+}
+
 // Leaves of one pass, and of several, which are in flight at once in pipelines.
 TEST_F(LeavesTest, TwentyStepsOnEveryMeshWriteTheSameModel) {
   const std::string actor = " actor_rollout_ref.actor.";

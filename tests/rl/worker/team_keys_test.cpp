@@ -196,8 +196,7 @@ TEST(TeamKeys, WhatDoesNotGoWithThemIsNamed) {
   const auto complaint = [&](const std::string& other) {
     return std::string(tensor_ranks({two, other}).status().message());
   };
-  EXPECT_NE(complaint("actor_rollout_ref.actor.optim.optimizer=Muon").find("Muon"),
-            std::string::npos);
+  EXPECT_EQ(complaint("actor_rollout_ref.actor.optim.optimizer=Muon"), "");
   EXPECT_NE(complaint("trainer.device=cuda").find("trainer.device=cuda"), std::string::npos);
   EXPECT_FALSE(tensor_ranks({"parallel_config.tensor_parallel_size=0"}).ok());
 }
