@@ -1,7 +1,6 @@
 #include "rl/model/graph.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/tanh.h>
 #include <c10/core/GradMode.h>
 
 #include <string>
@@ -23,6 +22,7 @@
 #include "rl/model/projector.h"
 #include "rl/model/row_sums.h"
 #include "rl/model/stage_stream.h"
+#include "rl/model/trained_logits.h"
 
 namespace rl {
 
@@ -237,10 +237,14 @@ at::Tensor Graph::head(std::size_t index, const at::Tensor& normed,
       ->compute(HeadInputs(config, normed, weights_->heads[index], context(options)));
 }
 
+at::Tensor Graph::of_logits(const at::Tensor& normed, const OfLogits& numbers,
+                            const PassOptions& options) const {
+  return numbers_of_logits(context(options), normed, {weights_->lm_head, config_.logit_softcap},
+                           numbers);
+}
+
 at::Tensor Graph::trained_logits(const at::Tensor& normed, const PassOptions& options) const {
-  const at::Tensor logits = ops::linear(context(options), normed, weights_->lm_head);
-  if (config_.logit_softcap == 0.0) return logits;
-  return at::tanh(logits / config_.logit_softcap) * config_.logit_softcap;
+  return rl::trained_logits(context(options), normed, {weights_->lm_head, config_.logit_softcap});
 }
 
 at::Tensor Graph::logits(const at::Tensor& normed, const PassOptions& options) const {

@@ -81,6 +81,10 @@ class Graph {
   /// The same with a graph.
   at::Tensor trained_logits(const at::Tensor& normed, const PassOptions& options) const;
 
+  /// See numbers_of_logits(), of rows of last_norm(): [N, K] on every rank that has them.
+  at::Tensor of_logits(const at::Tensor& normed, const OfLogits& numbers,
+                       const PassOptions& options) const;
+
   /// What ops::lm_head_logprobs gives for rows of last_norm(). Of what is wanted the soft cap is
   /// the model's own.
   ops::LmHeadOutputs logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets,

@@ -4,6 +4,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <functional>
+
 #include "rl/kernel/thread_pool.h"
 
 namespace rl {
@@ -32,6 +35,13 @@ struct PassOptions {
   /// themselves. For passes without gradients: backward reads the weights themselves.
   const QuantizedWeights* quantized = nullptr;
 };
+
+/// What a loss makes of whole rows of logits [R, V], of those from `first` on: K numbers a row,
+/// [R, K], that depend on the row's logits alone. With a graph where gradients are on. R may be 0.
+using OfLogits = std::function<at::Tensor(const at::Tensor& logits_RV, std::int64_t first)>;
+
+/// Rows of logits that there are at a time: of all of a pass they would be far larger than it.
+inline constexpr std::int64_t kLogitRows = 256;
 
 /// What an operation computes with. A value; borrows the threads.
 struct PassContext {

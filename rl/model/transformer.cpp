@@ -269,9 +269,10 @@ Status Transformer::check_outputs(const PackedBatch& batch, const OutputOptions&
     return runtime::invalid_argument("this model has no head called " + name + " (" +
                                      (known.empty() ? "it has none" : "it has " + known) + ")");
   }
-  if (options.states && config_.task != ModelTask::kCausalLm)
+  if ((options.states || options.of_logits) && config_.task != ModelTask::kCausalLm)
     return runtime::invalid_argument(kNoLogits);
-  if (options.states && batch.targets.empty()) return runtime::invalid_argument(kNoTargets);
+  if ((options.states || options.of_logits) && batch.targets.empty())
+    return runtime::invalid_argument(kNoTargets);
   if (!options.logprobs) return {};
   if (config_.task != ModelTask::kCausalLm)
     return runtime::invalid_argument(
@@ -319,13 +320,18 @@ Outputs Transformer::outputs_of(const at::Tensor& hidden, const forward::Rows& r
                                 const PackedBatch& batch, const OutputOptions& options,
                                 const PassOptions& how) const {
   Outputs out;
-  if (options.logprobs || options.states)
+  if (options.logprobs || options.states || options.of_logits)
     out.states_NH = predicting_states(hidden, rows, batch, how);
   if (options.logprobs) {
     const TokenLogprobs there = logprobs_of(out.states_NH, batch, *options.logprobs, how);
     const auto on_host = [](const at::Tensor& t) { return t.defined() ? t.to(at::kCPU) : t; };
     out.logprobs = {there.logprobs_N.to(at::kCPU), on_host(there.entropy_N),
                     on_host(there.squares_N)};
+  }
+  if (options.of_logits) {
+    const Result<OfLogits> numbers = options.of_logits(batch);
+    throw_unless_ok(numbers.status());
+    out.of_logits_NK = passes().of_logits(out.states_NH, *numbers, how).to(at::kCPU);
   }
   if (!options.states) out.states_NH = at::Tensor();
   if (options.heads.empty()) return out;
@@ -351,11 +357,12 @@ Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptio
     Outputs out;
     if (passes().makes_outputs()) out = outputs_of(hidden, *rows, batch, options, how);
     std::vector<at::Tensor> made = {out.logprobs.logprobs_N, out.logprobs.entropy_N,
-                                    out.logprobs.squares_N};
+                                    out.logprobs.squares_N, out.of_logits_NK};
     made.insert(made.end(), out.heads.begin(), out.heads.end());
     made = passes().outputs(hidden, std::move(made));
     out.logprobs = {made[0], made[1], made[2]};
-    out.heads.assign(made.begin() + 3, made.end());
+    out.of_logits_NK = made[3];
+    out.heads.assign(made.begin() + 4, made.end());
     return out;
   });
 }

@@ -60,6 +60,9 @@ struct OutputOptions {
   // Read heads only at the last token of each sequence rather than at every token.
   bool last_tokens_only = false;
   bool states = false;  // the last hidden states, from which PackedBatch::targets are predicted
+  /// Numbers of the logits from which targets are predicted. It is called once for a pass, on each
+  /// rank that has some of its logits.
+  std::function<runtime::Result<OfLogits>(const PackedBatch& batch)> of_logits = {};
 };
 
 /// On the host, where losses are computed, for a model on any device; the states excepted.
@@ -67,8 +70,9 @@ struct Outputs {
   TokenLogprobs logprobs;  // undefined unless asked for
   // As OutputOptions::heads: [T, outputs], or [B, outputs] at last tokens; they carry the graph.
   std::vector<at::Tensor> heads;
-  at::Tensor states_NH = {};  // on the model's device, with the graph; smaller than the logits,
-                              // which state_logits() makes from them for some rows at a time
+  at::Tensor states_NH = {};     // on the model's device, with the graph; smaller than the logits,
+                                 // which state_logits() makes from them for some rows at a time
+  at::Tensor of_logits_NK = {};  // as OutputOptions::of_logits; carries the graph
 };
 
 /// What a stage of a pipeline made of a pass.

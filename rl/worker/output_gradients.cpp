@@ -17,6 +17,7 @@ std::vector<at::Tensor*> outputs_with_graph(Outputs& outputs) {
   add(outputs.logprobs.entropy_N);
   for (at::Tensor& head : outputs.heads) add(head);
   add(outputs.states_NH);
+  add(outputs.of_logits_NK);
   return found;
 }
 

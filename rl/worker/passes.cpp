@@ -16,7 +16,9 @@ using runtime::Status;
 Status Passes::learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
                      const Loss& loss, Metrics& metrics, int turn) const {
   if (const Status possible = check_shared(input.wanted); !possible.ok()) return possible;
-  if (model_.stream() != nullptr && micro_batches.size() > 1)
+  // What of_logits learns of a tied table is not added in the order that a stream needs.
+  const bool in_turn = input.wanted.of_logits && model_.has_tied_stages();
+  if (model_.stream() != nullptr && micro_batches.size() > 1 && !in_turn)
     return StreamedPasses(model_, options_, turn).learn(micro_batches, input, loss, metrics);
   const SharedPass shared(model_, turn);
   return run(micro_batches, input, shared,

@@ -23,7 +23,14 @@ using runtime::Status;
 
 namespace {
 
-constexpr std::int64_t kLogitRows = 256;  // of [rows, V] at a time
+at::Tensor target_ids(const PackedBatch& packed, at::Device device) {
+  std::vector<std::int64_t> ids;
+  for (const std::int64_t target : packed.targets)
+    ids.push_back(packed.ids[static_cast<std::size_t>(target)]);
+  const auto count = static_cast<std::int64_t>(ids.size());
+  return at::from_blob(ids.data(), {count, 1}, at::TensorOptions().dtype(at::kLong))
+      .to(device, at::kLong, /*non_blocking=*/false, /*copy=*/true);
+}
 
 }  // namespace
 
@@ -77,12 +84,16 @@ PassInput SftWorker::input(const SupervisedBatch& batch) const {
     packed.share_beginnings = false;
     return packed;
   };
-  input.wanted.states = true;
+  if (learner_.model().team() == nullptr)
+    input.wanted.states = true;
+  else
+    input.wanted.of_logits = [this](const PackedBatch& packed) { return teacher_losses(packed); };
   return input;
 }
 
 Result<at::Tensor> SftWorker::loss(const Outputs& outputs, const PackedBatch& packed, double scale,
                                    SupervisedSums& sums) const {
+  if (outputs.of_logits_NK.defined()) return distilled_loss(outputs.of_logits_NK, scale, sums);
   if (teacher_) return distilled_loss(outputs.states_NH, packed, scale, sums);
   const at::Tensor loss = -outputs.logprobs.logprobs_N.sum();
   sums.loss += loss.item<double>();
@@ -105,6 +116,47 @@ Result<at::Tensor> SftWorker::teacher_states(const PackedBatch& packed) const {
   return states_NH;
 }
 
+std::pair<at::Tensor, at::Tensor> SftWorker::losses_of(const at::Tensor& own_NV,
+                                                       const at::Tensor& teacher_NV,
+                                                       const at::Tensor& targets_N1) const {
+  // Of one family, vocabularies may be padded to different sizes: what lies behind is no token.
+  const std::int64_t vocabulary = std::min(own_NV.size(1), teacher_NV.size(1));
+  return {-at::log_softmax(own_NV, 1).gather(1, targets_N1).squeeze(1),
+          distillation_kl(own_NV.narrow(1, 0, vocabulary), teacher_NV.narrow(1, 0, vocabulary),
+                          options_.teacher->loss)};
+}
+
+// Of a team: each rank with some of the pass's logits goes through the teacher, too.
+Result<OfLogits> SftWorker::teacher_losses(const PackedBatch& packed) const {
+  const Result<at::Tensor> states = teacher_states(packed);
+  if (!states.ok()) return states.status();
+  return OfLogits([this, states_NH = *states, targets_N1 = target_ids(packed, at::kCPU)](
+                      const at::Tensor& own_NV, std::int64_t first) {
+    const std::int64_t rows = own_NV.size(0);
+    const Result<at::Tensor> given =
+        teacher_->state_logits(states_NH.narrow(0, first, rows), pass_options());
+    throw_unless_ok(given.status());
+    const auto [cross_entropy_N, kl_N] =
+        losses_of(own_NV, *given, targets_N1.narrow(0, first, rows));
+    return at::stack({cross_entropy_N, kl_N}, 1);
+  });
+}
+
+at::Tensor SftWorker::distilled_loss(const at::Tensor& losses_N2, double scale,
+                                     SupervisedSums& sums) const {
+  const at::Tensor cross_entropy_N = losses_N2.select(1, 0), kl_N = losses_N2.select(1, 1);
+  for (std::int64_t first = 0; first < losses_N2.size(0); first += kLogitRows) {
+    const std::int64_t rows = std::min(kLogitRows, losses_N2.size(0) - first);
+    const auto sum = [&](const at::Tensor& of_all) {
+      return of_all.detach().narrow(0, first, rows).contiguous().sum().item<double>();
+    };
+    sums.loss += sum(cross_entropy_N);
+    sums.kl += sum(kl_N);
+  }
+  if (scale <= 0) return {};
+  return distillation_loss(cross_entropy_N, kl_N, options_.teacher->loss).sum() * scale;
+}
+
 // Logits of both models for some tokens at a time: of all of a pass they would be far larger than
 // the pass. What the chunks give back to the student's last hidden states is collected there, and
 // goes through its layers once.
@@ -112,13 +164,8 @@ Result<at::Tensor> SftWorker::distilled_loss(const at::Tensor& states_NH, const 
                                              double scale, SupervisedSums& sums) const {
   const Result<at::Tensor> teacher = teacher_states(packed);
   if (!teacher.ok()) return teacher;
-  std::vector<std::int64_t> ids;
-  for (const std::int64_t target : packed.targets)
-    ids.push_back(packed.ids[static_cast<std::size_t>(target)]);
-  const auto count = static_cast<std::int64_t>(ids.size());
-  const at::Tensor targets_N1 =
-      at::from_blob(ids.data(), {count, 1}, at::TensorOptions().dtype(at::kLong))
-          .to(states_NH.device());
+  const at::Tensor targets_N1 = target_ids(packed, states_NH.device());
+  const std::int64_t count = targets_N1.size(0);
   const at::Tensor states = states_NH.detach().requires_grad_(scale > 0);
   const PassOptions how = pass_options();
   std::vector<at::Tensor> chunks;  // sums of cross entropy and KL
@@ -129,12 +176,7 @@ Result<at::Tensor> SftWorker::distilled_loss(const at::Tensor& states_NH, const 
     if (!own.ok()) return own;
     const Result<at::Tensor> given = teacher_->state_logits(teacher->narrow(0, first, rows), how);
     if (!given.ok()) return given;
-    // Of one family, vocabularies may be padded to different sizes: what lies behind is no token.
-    const std::int64_t vocabulary = std::min(own->size(1), given->size(1));
-    const at::Tensor cross_entropy_N =
-        -at::log_softmax(*own, 1).gather(1, targets_N1.narrow(0, first, rows)).squeeze(1);
-    const at::Tensor kl_N = distillation_kl(
-        own->narrow(1, 0, vocabulary), given->narrow(1, 0, vocabulary), options_.teacher->loss);
+    const auto [cross_entropy_N, kl_N] = losses_of(*own, *given, targets_N1.narrow(0, first, rows));
     chunks.push_back(at::stack({cross_entropy_N.detach().sum(), kl_N.detach().sum()}));
     if (scale <= 0) continue;
     const Status status =

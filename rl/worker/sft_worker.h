@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "rl/algo/distillation.h"
@@ -99,6 +100,13 @@ class SftWorker {
                                    SupervisedSums& sums) const;
   runtime::Result<at::Tensor> distilled_loss(const at::Tensor& states_NH, const PackedBatch& packed,
                                              double scale, SupervisedSums& sums) const;
+  // The same of a team, of what teacher_losses() has made of each row.
+  at::Tensor distilled_loss(const at::Tensor& losses_N2, double scale, SupervisedSums& sums) const;
+  // Cross entropy and KL to the teacher.
+  std::pair<at::Tensor, at::Tensor> losses_of(const at::Tensor& own_NV,
+                                              const at::Tensor& teacher_NV,
+                                              const at::Tensor& targets_N1) const;
+  runtime::Result<OfLogits> teacher_losses(const PackedBatch& packed) const;
   runtime::Result<at::Tensor> teacher_states(const PackedBatch& packed) const;
   PassOptions pass_options() const {
     return {.bf16 = options_.bf16, .recompute_layers = options_.recompute_layers};

@@ -21,17 +21,18 @@ namespace {
 // What a pass gives, as the ranks send it.
 std::vector<at::Tensor> listed(const Outputs& outputs) {
   std::vector<at::Tensor> list = {outputs.logprobs.logprobs_N, outputs.logprobs.entropy_N,
-                                  outputs.logprobs.squares_N};
+                                  outputs.logprobs.squares_N, outputs.of_logits_NK};
   list.insert(list.end(), outputs.heads.begin(), outputs.heads.end());
   return list;
 }
 
 Result<Outputs> unlisted(const Result<std::vector<at::Tensor>>& list) {
   if (!list.ok()) return list.status();
-  if (list->size() < 3) return runtime::internal_error("outputs of a pass that are cut off");
+  if (list->size() < 4) return runtime::internal_error("outputs of a pass that are cut off");
   Outputs outputs;
   outputs.logprobs = {(*list)[0], (*list)[1], (*list)[2]};
-  outputs.heads.assign(list->begin() + 3, list->end());
+  outputs.of_logits_NK = (*list)[3];
+  outputs.heads.assign(list->begin() + 4, list->end());
   return outputs;
 }
 

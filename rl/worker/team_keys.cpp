@@ -67,16 +67,7 @@ Result<std::int64_t> sequence_ranks(const Config& config, const std::string& rol
       key, "1 or as many as " + other + "=" + std::to_string(*own) + ", which means the same");
 }
 
-// Of `starling sft`.
-constexpr const char* kTeacherKey = "distillation.teacher.path";
-
 Status check_company(const Config& config, const std::string& role, const std::string& key) {
-  const std::string teacher =
-      role == kStageRole ? config.find_string(kTeacherKey).value_or(std::nullopt).value_or("") : "";
-  if (!teacher.empty()) {
-    return config.out_of_range(key, std::string("1 with ") + kTeacherKey + "=" + teacher +
-                                        ", whose whole vocabulary is compared on each worker");
-  }
   const Result<std::optional<std::string>> device = training_device(config);
   if (!device.ok()) return device.status();
   if (*device) return config.out_of_range(key, "1 with trainer.device=" + **device);

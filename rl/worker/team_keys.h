@@ -29,8 +29,7 @@ std::string pipeline_ranks_key(const std::string& role);
 /// Keys below `megatron` count with strategy=megatron (a stage's always), and before the others.
 /// Ranks that have their own experts share the rows of their passes as well.
 /// kInvalidArgument: a number below 1; two of them above 1, but for the stages of a pipeline, whose
-/// ranks may share; two numbers of ranks that share rows; above 1 with a teacher's whole
-/// vocabulary, on another device than the CPU.
+/// ranks may share; two numbers of ranks that share rows; above 1 on another device than the CPU.
 runtime::Result<PassSharing> pass_sharing_from_config(const Config& config,
                                                       const std::string& role);
 

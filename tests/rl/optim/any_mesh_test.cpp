@@ -1,6 +1,8 @@
 // Training of every family on drawn numbers of ranks, leaves and levels of ZeRO: the bits of one
 // rank. Ranks are threads.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,6 +46,7 @@ struct Training {
   bool long_passes = false;  // of rows for several ranks, some of them shared
   bool entropies = false;    // in the loss, and squared probabilities; of 163 tokens
   int passes = 2;            // of a leaf
+  bool of_logits = false;    // the loss, instead of log-probs
 };
 
 struct Mesh {
@@ -145,8 +148,16 @@ LearnerOptions learner_options(const Training& run, const Mesh& mesh) {
   return options;
 }
 
+// Two numbers a row, each of the whole vocabulary.
+runtime::Result<OfLogits> numbers_of(const PackedBatch&) {
+  return OfLogits([](const at::Tensor& logits_RV, std::int64_t /*first*/) {
+    return at::stack({at::log_softmax(logits_RV, 1).select(1, 0), (logits_RV / 2).logsumexp(1)}, 1);
+  });
+}
+
 runtime::Result<at::Tensor> loss_of(const Training& run, const Outputs& outputs) {
   const TokenLogprobs& of = outputs.logprobs;
+  if (run.of_logits) return outputs.of_logits_NK.sum() * -0.01;
   if (!run.entropies) return of.logprobs_N.sum() * -0.01;
   return ((of.entropy_N - of.logprobs_N) * of.squares_N).sum() * 0.01;
 }
@@ -177,7 +188,8 @@ void make_passes(const Training& run, const Mesh& mesh, int rank, int step, Lear
                               return pass_of(run, step, round * mesh.ranks + rank,
                                              static_cast<int>(row.first) % run.passes, model);
                             },
-                        .wanted = {.logprobs = logprobs}};
+                        .wanted = run.of_logits ? OutputOptions{.of_logits = numbers_of}
+                                                : OutputOptions{.logprobs = logprobs}};
   Metrics metrics;
   const Passes runner(learner.model(), {});
   const runtime::Status learned =
@@ -345,6 +357,8 @@ Mesh expect_same_bits(const fs::path& folder, std::uint64_t seed, bool long_pass
   SCOPED_TRACE(folder.filename().string() + ", seed " + std::to_string(seed) + ", " +
                std::to_string(run.leaves) + " leaves" + (run.adapter ? ", an adapter" : "") +
                (run.long_passes ? ", long passes" : ""));
+  run.of_logits = draw(0, 3) == 0;
+  SCOPED_TRACE(run.of_logits ? "a loss of logits" : "a loss of log-probs");
   const Outcome one = train_on(run, {});
   EXPECT_EQ(one.norms.size(), static_cast<std::size_t>(kSteps));
   EXPECT_GT(one.norms.front(), 0.0);
@@ -446,6 +460,60 @@ TEST(AnyMesh, EntropiesOverAnOddVocabulary) {
       for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
     }
   }
+}
+
+// Teams of every kind, with several passes of a leaf in flight where they are pipelines.
+const std::vector<Mesh>& teams() {
+  static const std::vector<Mesh> all = {
+      {.ranks = 2, .tensor = 2},
+      {.ranks = 2, .tensor = 2, .cut = PassCut::kRows},
+      {.ranks = 4, .zero = ZeroLevel::kWeights, .tensor = 2, .cut = PassCut::kRowsAndExperts},
+      {.ranks = 2, .stages = 2},
+      {.ranks = 4, .zero = ZeroLevel::kWeights, .stages = 2},
+      {.ranks = 4, .tensor = 2, .stages = 2},
+      {.ranks = 4, .zero = ZeroLevel::kWeights, .tensor = 2, .cut = PassCut::kRows, .stages = 2},
+      {.ranks = 4, .tensor = 2, .cut = PassCut::kRowsAndExperts, .stages = 2},
+  };
+  return all;
+}
+
+// How many teams could be made.
+int expect_same_bits_in_teams(const Training& run) {
+  const Outcome one = train_on(run, {});
+  EXPECT_GT(one.norms.front(), 0.0);
+  int made = 0;
+  for (const Mesh& mesh : teams()) {
+    if (!can_share(run.model, {mesh.tensor, mesh.cut, mesh.stages})) continue;
+    SCOPED_TRACE(run.model.filename().string() + ", " + std::to_string(mesh.stages) +
+                 " stages of " + std::to_string(mesh.tensor) + text_of(mesh.cut));
+    const Outcome all = train_on(run, mesh);
+    EXPECT_EQ(all.norms, one.norms);
+    for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
+    ++made;
+  }
+  return made;
+}
+
+// Of tied and of untied embeddings, and of mixtures: an adapter beside each of their experts.
+TEST(AnyMesh, AdaptersAndLossesOfLogitsInTeamsOfEveryKind) {
+  int made = 0;
+  for (const fs::path& folder : testing::model_cases()) {
+    const std::string name = folder.filename().string();
+    if (name != "qwen2" && name != "mixtral" && name != "deepseek_v3" && name != "gpt2") continue;
+    for (const bool long_passes : {false, true}) {
+      Training run{.model = folder,
+                   .seed = 11,
+                   .leaves = 3,
+                   .adapter = true,
+                   .long_passes = long_passes,
+                   .passes = long_passes ? 2 : 4};
+      made += expect_same_bits_in_teams(run);
+      run.adapter = false;
+      run.of_logits = true;
+      made += expect_same_bits_in_teams(run);
+    }
+  }
+  EXPECT_GT(made, 60);
 }
 
 // Of matrices of which several ranks have parts, at every level and in teams of every kind; and a

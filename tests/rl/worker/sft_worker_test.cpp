@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <thread>
 
 #include "rl/comm/gloo_communicator.h"
+#include "rl/comm/thread_links.h"
 #include "rl/worker/toy_model.h"
 
 namespace rl {
@@ -113,6 +116,46 @@ class SftWorkerTest : public ::testing::Test {
       for (const auto& [name, value] : part) result.metrics[name] += value;
     }
     return result;
+  }
+
+  // The model that a step writes, of two leaves of two passes each, by a worker alone or by the two
+  // of a team.
+  static std::string model_after(SftWorkerOptions options, const PassSharing& sharing,
+                                 const fs::path& folder) {
+    constexpr std::int64_t kLeaf = 40;  // rows, whose targets are several ranks' to compute
+    options.learner.sharing = sharing;
+    const auto ranks = static_cast<int>(sharing.team());
+    auto all = make_thread_links(ranks), team = make_thread_links(ranks);
+    const SupervisedBatch whole = batch(0, 2 * kLeaf);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        const auto at = static_cast<std::size_t>(rank);
+        TrainingRanks group(std::make_unique<Communicator>(std::move(all[at])));
+        if (ranks > 1) group.team = std::make_unique<Communicator>(std::move(team[at]));
+        auto worker = SftWorker::create(options, std::move(group));
+        ASSERT_TRUE(worker.ok()) << worker.status().to_string();
+        SupervisedPlan plan{.tokens_total = whole.learned_tokens(), .learning_rate = 1e-2};
+        for (int leaf = rank; leaf < 2; leaf += ranks) {
+          plan.rounds.push_back({.leaf = leaf, .passes = 2, .adds = {}});
+          plan.rounds.back().adds.assign(static_cast<std::size_t>(ranks), 1);
+          const std::int64_t first = ranks == 1 ? leaf * kLeaf : 0;
+          plan.micro_batches.push_back({first, first + 30});
+          plan.micro_batches.push_back({first + 30, first + kLeaf});
+        }
+        const SupervisedBatch own = ranks == 1 ? whole : batch(rank * kLeaf, (rank + 1) * kLeaf);
+        const auto report = (*worker)->update(own, plan);
+        ASSERT_TRUE(report.ok()) << report.status().to_string();
+        EXPECT_GT(report->at("train/kl"), 0.0);
+        ASSERT_TRUE((*worker)->collect_state().ok());
+        if (rank > 0) return;
+        const auto saved = (*worker)->save(folder);
+        ASSERT_TRUE(saved.ok()) << saved.status().to_string();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::ifstream file(folder / kModelFolder / "model.safetensors", std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   static double distance(const std::vector<float>& a, const std::vector<float>& b) {
@@ -246,6 +289,26 @@ TEST_F(SftWorkerTest, TheDistilledGradientDependsOnNeitherMicroBatchesNorWorkers
                 0.3 * whole.metrics.at("train/ce_loss") + 0.7 * whole.metrics.at("train/kl"), 1e-9);
     const StepResult cut_up = step(7, 2, distilled, {.samples_max = 2});
     EXPECT_LE(distance(whole.gradient, cut_up.gradient), 1e-6) << top_k;
+  }
+}
+
+TEST_F(SftWorkerTest, ATeachersDistributionsAreLearnedInTeamsWithTheBitsOfOneWorker) {
+  const fs::path teacher = folder_ / "other";
+  ASSERT_TRUE(
+      make_toy_model(teacher, {.layers = 1, .hidden_size = 48, .intermediate_size = 64, .seed = 7})
+          .ok());
+  for (const std::int64_t top_k : {0, 5}) {
+    SftWorkerOptions distilled = options();
+    distilled.teacher = TeacherOptions{.model = teacher,
+                                       .loss = {.temperature = 2.0, .weight = 0.7, .top_k = top_k}};
+    const std::string alone = model_after(distilled, {}, folder_ / "alone");
+    ASSERT_FALSE(alone.empty());
+    for (const PassSharing& sharing : {PassSharing{.ranks = 2, .cut = PassCut::kOutputs},
+                                       {.ranks = 2, .cut = PassCut::kRows},
+                                       {.stages = 2}}) {
+      EXPECT_TRUE(model_after(distilled, sharing, folder_ / "team") == alone)
+          << sharing.stages << " stages, " << static_cast<int>(sharing.cut);
+    }
   }
 }
 
