@@ -4,7 +4,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "rl/model/parameters.h"
+#include "rl/model/save.h"
+#include "tests/rl/model/fixtures.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {
@@ -26,11 +31,29 @@ class LeavesTest : public TrainerTest {
     std::string weights;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
       if (entry.path().filename() == "model.safetensors" ||
+          entry.path().filename() == "adapter_model.safetensors" ||
           entry.path().filename() == "optimizer.safetensors")
         weights += entry.path().lexically_relative(folder).string() + read(entry.path());
     }
     EXPECT_FALSE(weights.empty()) << run.output;
     return weights;
+  }
+  // A mixture with the toy's tokenizer.
+  std::string mixture() const {
+    const fs::path path = folder_ / "mixture", toy = model();
+    fs::create_directories(path);
+    for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+      fs::copy_file(toy / file, path / file);
+    auto fields =
+        nlohmann::json::parse(read(testing::fixtures() / "models" / "mixtral" / "config.json"));
+    const auto of_toy = nlohmann::json::parse(read(toy / "config.json"));
+    for (const char* field : {"vocab_size", "eos_token_id", "pad_token_id"})
+      fields[field] = of_toy.at(field);
+    std::ofstream(path / "config.json") << fields;
+    const auto config = ModelConfig::load(path);
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    EXPECT_TRUE(save_model_folder(*config, Parameters::random(*config, 1), path).ok());
+    return path.string();
   }
   void expect_equal_on_any_number(const std::string& name, const std::string& command) {
     const std::string one = model_of(name, command, 1);
@@ -132,6 +155,49 @@ TEST_F(LeavesTest, TwentyStepsOnEveryMeshWriteTheSameModel) {
     EXPECT_TRUE(model_of(name + "pipelines", command + pipeline + zero + "3", 4) == whole);
     EXPECT_TRUE(model_of(name + "stages", command + tensor + pipeline, 4, stages) == whole);
   }
+}
+
+// With dropout, and several passes of a leaf in flight where stages may have them.
+TEST_F(LeavesTest, AnAdapterLearnsTheSameInTeamsOfEveryKind) {
+  const std::string actor = " actor_rollout_ref.actor.";
+  const std::string command = train_command(
+      "data.train_batch_size=12 actor_rollout_ref.actor.ppo_mini_batch_size=6 "
+      "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 trainer.total_training_steps=4 "
+      "actor_rollout_ref.model.lora_rank=4 actor_rollout_ref.model.lora_dropout=0.1 "
+      "actor_rollout_ref.actor.use_kl_loss=true");
+  const std::string zero = actor + "fsdp_config.zero_level=3";
+  const std::string tensor = " parallel_config.tensor_parallel_size=2";
+  const std::string pipeline = " parallel_config.pipeline_parallel_size=2";
+  const std::string dense = command + " actor_rollout_ref.model.path=" + model(/*layers=*/3);
+  const std::string whole = model_of("alone", dense, 1);
+  EXPECT_TRUE(model_of("pipeline", dense + pipeline, 2) == whole);
+  EXPECT_TRUE(model_of("pipelines", dense + pipeline + zero, 4) == whole);
+  EXPECT_TRUE(model_of("stages", dense + tensor + pipeline, 4) == whole);
+  const std::string mixed = command + " actor_rollout_ref.model.path=" + mixture();
+  const std::string experts =
+      actor + "strategy=megatron" + actor + "megatron.expert_model_parallel_size=2";
+  const std::string of_mixture = model_of("mixed", mixed, 1);
+  EXPECT_TRUE(model_of("experts", mixed + experts, 2,
+                       "share the rows of each pass and the experts") == of_mixture);
+  EXPECT_TRUE(model_of("experts-stages", mixed + experts + pipeline, 4) == of_mixture);
+}
+
+TEST_F(LeavesTest, ATeachersDistributionsAreLearnedInTeamsOfEveryKind) {
+  const std::string command =
+      STARLING_BIN_DIR
+      "/starling-rl sft data.dataset_name=toy data.toy.letters=4 data.toy.length=2 "
+      "optim.lr=1e-3 data.train_batch_size=48 data.micro_batch_size_per_gpu=6 "
+      "data.use_dynamic_bsz=false "
+      "trainer.total_training_steps=3 trainer.logger=[console,file] distillation.topk=5 "
+      "model.path=" +
+      model(/*layers=*/3) + " distillation.teacher.path=" + model(/*layers=*/2);
+  const std::string whole = model_of("alone", command, 1);
+  EXPECT_TRUE(model_of("tensor", command + " engine.tensor_model_parallel_size=2", 2) == whole);
+  EXPECT_TRUE(model_of("rows", command + " engine.ulysses_sequence_parallel_size=2", 2) == whole);
+  const std::string pipeline = " engine.pipeline_model_parallel_size=2";
+  EXPECT_TRUE(model_of("pipeline", command + pipeline, 2) == whole);
+  EXPECT_TRUE(model_of("stages", command + pipeline + " engine.tensor_model_parallel_size=2", 4) ==
+              whole);
 }
 
 // A critic learns beside, after a warm start, and mini-batches have fewer prompts than workers.
