@@ -1,5 +1,5 @@
-// Placement groups created, ready and removed, on a head and eight nodes that are processes of
-// their own on this machine.
+// Placement groups created, ready and removed, on a head and eight nodes that are separate
+// processes on this machine.
 //   bench_placement [--seconds S] [--nodes N] [--json]
 // One at a time, and with 64 under way at once (PlacementGroupApi::create). Each is recorded
 // in the head's journal, prepared on its nodes and committed. A figure says what one group costs:

@@ -1,4 +1,4 @@
-// The smallest Starling program: an actor in a process of its own that counts.
+// The smallest Starling program: an actor in its own process that counts.
 //
 //   build/release/bin/counter                            starts a cluster for itself
 //   starling start --head && build/release/bin/counter   uses the one that runs

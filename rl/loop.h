@@ -1,5 +1,5 @@
-// What a training loop of your own needs besides rl/rl.h, as one include: groups of workers and
-// what they exchange (examples/ppo.cpp).
+// Umbrella header for a custom training loop, included besides rl/rl.h: groups of workers and the
+// values that they exchange (examples/ppo.cpp).
 #pragma once
 
 #include "rl/actor/actors.h"

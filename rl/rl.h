@@ -1,4 +1,4 @@
-// Starling's reinforcement learning, as one include; rl/loop.h has what loops of your own need
+// Starling's reinforcement learning, as one include; rl/loop.h has what custom loops need
 // besides. What neither lists is private to the layer.
 //
 //   int driver_main(runtime::Runtime& runtime) {
@@ -17,11 +17,11 @@
 #include "rl/actor/training_actors.h"
 #include "rl/algo/advantage_estimator.h"
 #include "rl/algo/aggregate.h"
+#include "rl/algo/custom_advantage.h"
+#include "rl/algo/custom_policy_loss.h"
 #include "rl/algo/group_advantage.h"
 #include "rl/algo/kl.h"
 #include "rl/algo/masked.h"
-#include "rl/algo/own_advantage.h"
-#include "rl/algo/own_policy_loss.h"
 #include "rl/algo/policy_loss.h"
 #include "rl/algo/preference.h"
 #include "rl/algo/token_advantage.h"

@@ -49,7 +49,7 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// Trains up to total_steps(), with the warm start, validation and checkpoints that the
-  /// configuration asks for; unless trainer.save_freq=0, the last step is saved, and where one
+  /// configuration asks for. Unless trainer.save_freq=0, the last step is saved, and where one
   /// fails before it has updated anything, or its validation does, what was trained before.
   /// Checkpoints are written while the next steps are taken; the last is waited for. One that
   /// cannot be written does not stop the training: fit() continues and returns that failure at the
@@ -83,7 +83,7 @@ class Trainer {
   /// Called after every step, warm start included.
   void on_step(std::function<void(const StepRecord&)> callback);
 
-  /// For a call-back: no step is to follow the one that was told of. fit() saves it, unless
+  /// For a call-back: no step is to follow the one just reported. fit() saves it, unless
   /// trainer.save_freq=0, and returns.
   void stop();
 

@@ -5,12 +5,12 @@
 //    public:
 //     explicit Router(Runtime& runtime) : runtime_(runtime) {}
 //     asio::awaitable<Result<std::string>> ask(std::string question) {
-//       ObjectRef<std::string> answer = backends_[next_++ %
-//       backends_.size()].call(&Backend::answer, question); Result<std::string> text = co_await
-//       runtime_.async_get(answer);  // other calls of this actor run meanwhile co_return text;
+//       ObjectRef<std::string> answer = backend_.call(&Backend::answer, question);
+//       // Other calls of this actor run meanwhile.
+//       co_return co_await runtime_.async_get(answer);
 //     }
 //
-// An actor whose class has a coroutine method runs all its methods on one thread at a time: others
+// An actor whose class has a coroutine method runs all its methods on one thread at a time. Others
 // run while one waits in a co_await, so that members need no lock, but are to be read again after
 // it. ActorOptions::max_concurrency (and the groups') says how many calls may be in progress at
 // once; with the default of one they run one by one. The coroutine's executor is the actor's:

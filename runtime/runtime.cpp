@@ -149,7 +149,7 @@ bool wants_deduplication(const RuntimeOptions& options) {
 
 namespace {
 
-/// Workers for tasks: actors of a class of their own, children of whose code runs.
+/// Workers for tasks: actors of a separate class, children of whose code runs.
 TaskPool::Leases task_leases(const std::shared_ptr<Process>& process) {
   TaskPool::Leases leases;
   leases.ask = [process](const ResourceMap& resources,
@@ -242,7 +242,7 @@ Status Runtime::start() {
   const bool is_private = wants_private_cluster(options.address);
   if (is_private && !options.start_cluster)
     return invalid_argument(
-        "a cluster of its own is asked for (--address private, or STARLING_ADDRESS), which this "
+        "a private cluster is asked for (--address private, or STARLING_ADDRESS), which this "
         "program does not start");
   auto found = is_private ? Result<ClusterAddress>(not_found("")) : find_cluster(options.address);
   const bool named = !is_private && (!options.address.empty() ||
@@ -393,7 +393,8 @@ Result<std::shared_ptr<ActorClient>> Runtime::finish_actor(const PendingActor& p
 }
 
 void Runtime::explain_wait(ActorId actor) {
-  // Nobody waits for this answer: a head that is away would hold the creator beyond its deadline.
+  // No caller waits for this answer: a head that is away would hold the creator beyond its
+  // deadline.
   ActorDirectory(impl_->process->node())
       .state(actor, 0, deadline_after(kSilentWait), [](Result<ActorState> state) {
         if (!state.ok() || state->pending_reason.empty())

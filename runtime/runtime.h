@@ -16,8 +16,8 @@
 //   int main(int argc, char** argv) {
 //     runtime::Runtime rt(argc, argv);
 //     rt.register_actor<Counter>("Counter", &Counter::add);
-//     return rt.run(driver_main);  // in a worker process this serves actors and never calls
-//     driver_main
+//     // In a worker process this serves actors, and never calls driver_main.
+//     return rt.run(driver_main);
 //   }
 #pragma once
 

@@ -1,6 +1,6 @@
 // One object to many nodes at once: how much its own node sends, and how long it takes.
 //   bench_broadcast [--json]
-// Every node is a process of its own on this machine, so that the time is that of so many copies
+// Every node is a separate process on this machine, so that the time is that of all these copies
 // through one memory; what the source sends is what counts.
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -32,7 +32,7 @@ struct Reader {
   float last(runtime::ArrayView<float> values) { return values[values.size() - 1]; }
 };
 
-/// A node beside the driver's; ends with this.
+/// A node next to the driver's; ends with this.
 class NodeProcess {
  public:
   explicit NodeProcess(const std::string& head) {
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   runtime::Runtime rt(argc, argv, options);
   rt.register_actor<Reader>("Reader", &Reader::last);
   if (!rt.is_worker()) {
-    ::unsetenv("STARLING_ADDRESS");  // a cluster of its own, in a folder of its own
+    ::unsetenv("STARLING_ADDRESS");  // its own cluster, in its own folder
     ::setenv("STARLING_SESSION_ROOT", sessions.c_str(), 1);
   }
   bool as_json = false;

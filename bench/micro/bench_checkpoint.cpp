@@ -1,4 +1,4 @@
-// What writing and loading a model's weights costs, compared with the disk itself.
+// The cost of writing and loading a model's weights, compared with the disk itself.
 //
 //   bench_checkpoint [--mib 2048] [--rounds 3] [--folder FOLDER] [--json]
 //

@@ -1,8 +1,9 @@
-// How long a model takes to load, until every parameter is resident in fp32, against merely reading
-// and converting the same bytes.
+// Time to load a model, until every parameter is resident in fp32, against merely reading and
+// converting the same bytes.
 //
 //   bench_load --json                      1 GB of fp32 parameters in safetensors of each dtype,
-//   single and sharded, and in GGUF bench_load --parameters-mib 256 --repeat 3
+//                                          single and sharded, and in GGUF
+//   bench_load --parameters-mib 256 --repeat 3
 //
 // The files are made in a temporary folder and stay in the page cache. The comparison reads the
 // same tensors with read() and converts them into new memory on as many threads; both are run in

@@ -1,4 +1,4 @@
-// What training on several workers costs beside one: as many threads in all, the same model, data
+// The cost of training on several workers against one: as many threads in all, the same model, data
 // and samples.
 //
 //   bench_mesh [--model MODEL] [--folder FOLDER] [--steps 4] [--rounds 2] [--json]

@@ -1,4 +1,4 @@
-// What objects cost beside plain memory: puts and gets through a node's store, against memcpy in
+// The cost of objects against plain memory: puts and gets through a node's store, against memcpy in
 // the same run.
 //   bench_object [--json] [--seconds S]
 // The node runs in another process. `get` reads what that third process has put, so that nothing

@@ -1,18 +1,18 @@
-// What scoring by a user's Python file costs, and what it costs when 1 % of the calls hang and 1 %
+// The cost of scoring by a user's Python file, also when 1 % of the calls hang and 1 %
 // crash.
 //
 //   bench_reward [--samples 256] [--workers 8] [--steps 5] [--call-ms 2] [--step-seconds 20]
 //   [--timeout-seconds 2] [--pause-seconds 2] [--generation-seconds 10] [--beside-seconds 0]
 //   [--json]
-// The costs are for a step in which nothing goes on beside scoring; with a reference or a teacher
-// the trainer waits for both at once, and --beside-seconds is how long that one takes: what scoring
+// The costs are for a step in which nothing goes on during scoring. With a reference or a teacher
+// the trainer waits for both at once, and --beside-seconds is how long that one takes. What scoring
 // takes beyond it is counted.
 //
 // "transient": a call hangs or crashes at random, and its second try is fine. "permanent": a
-// response always hangs or crashes whoever tries, so that the whole time limit passes. Between two
+// response always hangs or crashes at any try, so that the whole time limit passes. Between two
 // scorings there is a pause, in which processes are replaced, as generation and training are one.
 // Each kind is measured twice: scored when all responses are there, and "while drawn": responses
-// come one after the other over --generation-seconds, at even distances in an order of their own in
+// come one after the other over --generation-seconds, at even distances in their own order in
 // every step, and what is counted is the time from the last of them. The costs are shares of a step
 // of --step-seconds, against the same calls without trouble.
 #include <unistd.h>

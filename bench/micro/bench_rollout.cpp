@@ -1,11 +1,11 @@
-// How fast the rollout engine reads prompts and generates, against what the machine's memory and
-// FMA units allow.
+// Speed of the rollout engine, in reading prompts and in generation, against the limits of the
+// machine's memory and FMA units.
 //
 //   bench_rollout --model PATH --batch 1,16,64 --prompt-len 48 --new-tokens 32 --json
-//   bench_rollout --model PATH --weights fp32,int8                 both in turn, and how far 8-bit
-//   log-probs are from fp32's bench_rollout --model PATH --weights fp32,aten                 the
-//   same of deterministic=false bench_rollout --model PATH --suite table,samples,tail,memory   see
-//   rollout_suites.h
+//   bench_rollout --model PATH --weights fp32,int8     both in turn, and how far 8-bit log-probs
+//                                                      are from fp32's
+//   bench_rollout --model PATH --weights fp32,aten     the same of deterministic=false
+//   bench_rollout --model PATH --suite table,samples,tail,memory     see rollout_suites.h
 //
 // Random token ids, sampled at temperature 1, end-of-sequence ignored. Decoding is timed from the
 // first step after all prompts are read; medians over --repeat runs, with the spread (max - min) /

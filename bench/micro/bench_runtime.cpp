@@ -1,5 +1,5 @@
-// What calls and objects cost, beside the floor measured in the same run: raw round trips over a
-// Unix socket and over TCP, and a memcpy. Actors are other processes. Starts a cluster of its own.
+// The cost of calls and objects, with the floor measured in the same run: raw round trips over a
+// Unix socket and over TCP, and a memcpy. Actors are other processes. Starts its own cluster.
 //   bench_runtime [--json] [--curve] [--seconds S]      S of measuring per figure (default 1)
 // --json prints one object of plain numbers. --curve adds percentiles, calls by number of callers
 // and actors and by size of argument, the machine and the commit. As root it measures between two
@@ -111,7 +111,7 @@ struct Bench {
         1 / time_per_call(seconds, 1000, [&] { take(rt.put(std::int64_t{7})); });
     std::vector<float> values(kLargeBytes / sizeof(float), 1.0F);
     figures["memcpy_gbps"] = memcpy_gbps(seconds, kLargeBytes);
-    // The first put touches pages that nobody has used; later ones find them again.
+    // The first put touches pages that were not used before; later ones find them again.
     auto start = Clock::now();
     take(rt.put(values));
     figures["put_100mb_first_gbps"] = kLargeBytes / seconds_since(start) / 1e9;
@@ -188,7 +188,7 @@ int main(int argc, char** argv) {
   runtime_options.start_arguments = {"--object-store-memory", "4294967296"};
   const bool own_sessions = !::getenv("STARLING_WORKER") && !options.networks_driver;
   const std::string sessions = "/tmp/starling-bench-" + std::to_string(::getpid());
-  if (own_sessions) {  // a cluster of its own also when another one runs
+  if (own_sessions) {  // its own cluster also when another one runs
     ::unsetenv("STARLING_ADDRESS");
     ::setenv("STARLING_SESSION_ROOT", sessions.c_str(), 1);
   }

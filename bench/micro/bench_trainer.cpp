@@ -1,5 +1,5 @@
-// What a training step costs, and how soon the first one is there: three runs of `starling train`
-// and `starling sft` as a user starts them.
+// Cost of a training step, and time to the first one: three runs of `starling train` and `starling
+// sft` as a user starts them.
 //
 //   bench_trainer --model MODEL [--folder FOLDER] [--suite grpo,sft,toy] [--steps 6] [--json]
 //                 [--keys KEY=VALUE,...]          added to each run: trainer.device=cuda

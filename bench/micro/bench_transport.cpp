@@ -1,4 +1,4 @@
-// The cost of a channel beside the floor: a round trip over a Channel against a ping-pong on a raw
+// The cost of a channel against the floor: a round trip over a Channel against a ping-pong on a raw
 // Unix socket (and the same on TCP), requests in flight, and payload throughput. The peer is
 // another process.
 //   bench_transport [--json] [--seconds S]

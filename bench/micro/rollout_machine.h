@@ -1,4 +1,4 @@
-// What bench_rollout's machine is and allows: bandwidth, FMA peak, resident memory.
+// The machine of bench_rollout and its limits: bandwidth, FMA peak, resident memory.
 #pragma once
 
 #include <sys/mman.h>

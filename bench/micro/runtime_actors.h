@@ -89,7 +89,7 @@ inline double tasks_per_s(runtime::Runtime& rt, double seconds) {
   return static_cast<double>(tasks) / seconds_since(start);
 }
 
-/// A caller in a process of its own.
+/// A caller in its own process.
 class Caller {
  public:
   explicit Caller(runtime::Runtime& rt) : rt_(rt) {}

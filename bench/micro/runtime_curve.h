@@ -1,4 +1,4 @@
-// How cost grows: with callers and actors, each a process, and with the size of an argument.
+// Growth of costs: with callers and actors, each a process, and with the size of an argument.
 #pragma once
 
 #include <nlohmann/json.hpp>

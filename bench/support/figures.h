@@ -1,4 +1,4 @@
-// How a benchmark prints its figures.
+// Output of a benchmark's figures.
 #pragma once
 
 #include <cstdio>

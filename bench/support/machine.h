@@ -1,4 +1,4 @@
-// Where figures come from.
+// The machine that figures come from.
 #pragma once
 
 #include <sys/utsname.h>

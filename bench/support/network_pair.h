@@ -6,7 +6,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -41,6 +43,12 @@ class NetworkPair {
   /// Addresses on this side and on the other.
   std::string near() const { return prefix_ + std::to_string(base_ + 1); }
   std::string far() const { return prefix_ + std::to_string(base_ + 2); }
+  /// Bytes that this side has sent to the other, headers included.
+  std::uint64_t sent() const {
+    std::uint64_t bytes = 0;
+    std::ifstream("/sys/class/net/" + name_ + "a/statistics/tx_bytes") >> bytes;
+    return bytes;
+  }
   /// What to put before a command to run it on the other side.
   std::string on_far_side() const { return "ip netns exec " + name_ + " "; }
   /// Takes the calling process there.

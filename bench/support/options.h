@@ -1,4 +1,4 @@
-// What a benchmark is told on its command line.
+// Command-line options of a benchmark.
 #pragma once
 
 #include <charconv>
@@ -18,7 +18,7 @@ struct Option {
   std::string name;  // "--seconds"
   /// Where it goes: a flag, a number, a text; or nowhere (the runtime reads it).
   std::variant<bool*, double*, std::size_t*, std::string*, std::monostate> into;
-  bool is_shown = true;  // to whoever gives another
+  bool is_shown = true;  // to a caller that gives another
 };
 
 /// All of the text, or the program ends.

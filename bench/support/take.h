@@ -1,4 +1,4 @@
-// How a benchmark ends when something it needs fails.
+// End of a benchmark when something that it needs fails.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// How the benchmarks take time and sum figures up. C++17 and nothing of ours, since the peers'
+// Timing and summary of figures for the benchmarks. C++17 and nothing of ours, since the peers'
 // programs include it too.
 #pragma once
 

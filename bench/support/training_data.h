@@ -1,4 +1,4 @@
-// What the benchmarks of training train on: files and a model that they write.
+// Data for the benchmarks of training: files and a model that they write.
 #pragma once
 
 #include <filesystem>

@@ -128,7 +128,7 @@ int autoscaler_status_command(const std::string& address, bool json) {
   }
   const auto now = static_cast<std::int64_t>(runtime::unix_milliseconds());
   std::int64_t age = 0;
-  try {  // whoever may write to the store may have written it
+  try {  // any writer of the store may have written it
     std::printf("%s", runtime::printable_text(status_text(status, now)).c_str());
     age = now - status.value("reported_at_ms", now);
   } catch (const nlohmann::json::exception&) {
@@ -137,7 +137,7 @@ int autoscaler_status_command(const std::string& address, bool json) {
   if (age > kStaleMs)
     std::printf(
         "this is %lld s old: the autoscaler does not run, or does not reach the head; see "
-        "autoscaler.log beside the head's log\n",
+        "autoscaler.log next to the head's log\n",
         static_cast<long long>(age / 1000));
   return 0;
 }

@@ -125,7 +125,7 @@ Finding all_reduce(NodeSet& set, std::uint64_t bytes) {
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path() / "starling-rl";
   if (!fs::exists(program, error)) {
     return {"all-reduce", Finding::State::kNote,
-            "not run: starling-rl, which has Gloo and uses NCCL, is not beside starling",
+            "not run: starling-rl, which has Gloo and uses NCCL, is not next to starling",
             "install it, or build with LibTorch (make deps)"};
   }
   ProcessSpec spec;
@@ -144,7 +144,7 @@ Finding all_reduce(NodeSet& set, std::uint64_t bytes) {
   const Json result = Json::parse(last, nullptr, false);
   if (ran->exit_code != 0 || !result.is_object()) {
     return {"all-reduce", Finding::State::kFailure, last,
-            "the connections above say which pair is broken; Gloo and NCCL use ports of their own "
+            "the connections above say which pair is broken; Gloo and NCCL use their own ports "
             "between workers, which a firewall may close"};
   }
   char text[200];

@@ -82,7 +82,7 @@ const char* missing_owner(const ObjectInfo& object, const ObjectList& list) {
   // Copies in other nodes' stores stay for a while after the object itself.
   const bool is_wanted =
       !object.borrowers.empty() || !object.published.empty() || object.readers > 0;
-  return is_wanted ? "owner gone" : "nobody refers to it";
+  return is_wanted ? "owner gone" : "no references";
 }
 
 void print_objects(const ObjectList& list) {

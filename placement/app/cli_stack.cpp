@@ -29,7 +29,7 @@ Result<std::vector<ActorState>> candidates(NodeSet& nodes, NodeClient& client,
     request.limit = 100;
     auto page = observe<ActorPage>(nodes.loop(), client, request);
     if (!page.ok()) return page.status();
-    // The dead are of no interest beside a living one.
+    // The dead are of no interest next to a living one.
     std::vector<ActorState> living;
     for (const ActorState& actor : page->actors) {
       if (actor.phase != ActorPhase::kDead) living.push_back(actor);

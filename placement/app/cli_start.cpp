@@ -86,7 +86,7 @@ std::string announcement(const StartOptions& options, const StartPlan& plan,
 }
 
 /// The process of a node. It is a member of its cluster under one node id, and under another each
-/// time that the cluster has declared it dead and it comes back: what an older one ran has been
+/// time that the cluster has declared it dead and it comes back. What an older one ran has been
 /// replaced.
 class NodeRun {
  public:

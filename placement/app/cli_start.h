@@ -15,6 +15,7 @@
 
 namespace runtime {
 
+/// Size: a field a flag of `starling start`.
 struct StartOptions {
   bool head = false;
   std::string address;      // of the head to join, HOST:PORT

@@ -1,5 +1,5 @@
-// What the commands print: names and reasons come from other people's programs, and a terminal must
-// not obey them.
+// Text output of the commands: names and reasons come from other people's programs, and a terminal
+// must not obey them.
 #pragma once
 
 namespace runtime {

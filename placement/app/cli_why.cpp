@@ -113,7 +113,7 @@ void explain(const GroupState& group, const ClusterState& state) {
 
 void explain(const NodeInfo& node, const ClusterState& state) {
   const std::string where =
-      node.address + " (" + node.hostname + ")" + (node.is_head ? ", beside the head" : "");
+      node.address + " (" + node.hostname + ")" + (node.is_head ? ", next to the head" : "");
   line("node " + node.node.hex() + " at " + where + ": " +
        (node.drain   ? "draining"
         : node.alive ? "alive"

@@ -73,7 +73,7 @@ Command add_list(CLI::App& app) {
   command->add_option("--after", options->after,
                       "an actor's id: those behind it, in the order of ids");
   command->add_flag("--json", options->json,
-                    "as a JSON array; objects: an object with the nodes' stores beside them");
+                    "as a JSON array; objects: an object with the nodes' stores with them");
   return {command, [options] { return runtime::list_command(*options); }};
 }
 

@@ -243,8 +243,7 @@ void judge_limits(const MachineFacts& facts, Findings& findings) {
                "start the head with another --port");
   findings.add(
       "clock", facts.clock_synchronised ? Finding::State::kGood : Finding::State::kNote,
-      facts.clock_synchronised ? "kept in step by the system"
-                               : "nobody keeps it in step with others",
+      facts.clock_synchronised ? "kept in step by the system" : "not kept in step with others",
       "install chrony or enable systemd-timesyncd, so that logs and timelines of several machines "
       "agree");
 }
@@ -261,7 +260,7 @@ std::vector<Finding> judge(const MachineFacts& facts) {
                "Linux " + facts.kernel, "Starling needs Linux 5.11 or newer (close_range, pidfd)");
   findings.add("libraries", Finding::State::kGood,
                "starling " + facts.starling + ", glibc " + facts.glibc +
-                   (facts.rl.empty() ? ", no starling-rl beside it" : ", starling-rl beside it"));
+                   (facts.rl.empty() ? ", no starling-rl next to it" : ", starling-rl next to it"));
   if (facts.gpus == 0 && facts.driver.empty())
     findings.add("CUDA driver", Finding::State::kGood, "no NVIDIA GPU here");
   else

@@ -1,4 +1,4 @@
-// What can be wrong with a machine before anything runs on it, each with its cure.
+// Checks for faults of a machine before anything runs on it, each with its cure.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct MachineFacts {
   int cuda = 0;        // the newest CUDA that the driver serves, as 13000; 0: none, or no library
   int nccl = 0;        // as 22703; 0: not found
   std::string starling, rl;  // versions; empty: it is not there
-  std::string port_user;     // who has the default port: empty: nobody, or a node of this user's
+  std::string port_user;     // who has the default port: empty: none, or a node of this user's
 };
 
 MachineFacts machine_facts();

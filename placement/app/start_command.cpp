@@ -30,7 +30,7 @@ void add_limits(CLI::App& command, runtime::StartOptions& options) {
       ->type_name("FILE")
       ->check(is_not_empty());
   command.add_option("--spill-dir", options.spill_dir,
-                     "where objects go that nobody reads while the store is full (default: in the "
+                     "where unread objects go while the store is full (default: in the "
                      "session folder)");
   command
       .add_option("--spill-limit", options.spill_limit,
@@ -88,9 +88,10 @@ void add_watches(CLI::App& command, runtime::StartOptions& options) {
       ->check(is_not_empty());
   command.add_option("--preemption-poll", options.preemption_poll,
                      "how often these are asked (default: 1s)");
-  command.add_option("--metrics", options.metrics,
-                     "who may read http://NODE/metrics: key (whoever shows `starling metrics "
-                     "--key`; the default), open (anybody) or off");
+  command.add_option(
+      "--metrics", options.metrics,
+      "who may read http://NODE/metrics: key (holders of the key of `starling metrics "
+      "--key`; the default), open (anybody) or off");
   command
       .add_option("--tls-cert", options.tls_cert,
                   "certificate in PEM form, with its chain: other machines read the metrics at "
@@ -140,7 +141,7 @@ Command add_start(CLI::App& app) {
       ->type_name("HOST[:PORT]");
   command->add_flag("--plain", options->plain,
                     "do not encrypt what other machines send to this node and get from it; for a "
-                    "link that nobody else can read or change");
+                    "link that no other party can read or change");
   add_amounts(*command, options->amounts,
               {.cpus = "CPUs to offer (default: the machine's)",
                .gpus = "GPUs to offer (default: those that NVML finds)",

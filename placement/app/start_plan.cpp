@@ -48,7 +48,7 @@ Status check_token(const std::string& token, const Endpoint& bind, const std::st
         "or STARLING_TOKEN_FILE");
   if (!key_of_caller(token).id.is_none())
     return invalid_argument(
-        "STARLING_TOKEN or STARLING_TOKEN_FILE has a submitter's token, with which nobody starts a "
+        "STARLING_TOKEN or STARLING_TOKEN_FILE has a submitter's token, which cannot start a "
         "node: it is for `starling submit`");
   const double bits = estimated_bits(token);
   if (bind.is_loopback() || bits >= kTokenBitsMin) return {};
@@ -87,7 +87,7 @@ Result<MetricsAccess> metrics_access(const std::string& text) {
   if (text == "off") return MetricsAccess::kOff;
   return invalid_argument(
       "--metrics " + text +
-      ": expected key (whoever shows `starling metrics --key`), open (anybody) or off");
+      ": expected key (holders of the key of `starling metrics --key`), open (anybody) or off");
 }
 
 Result<PreemptionOptions> preemption_options(const StartOptions& options) {

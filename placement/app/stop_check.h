@@ -1,4 +1,4 @@
-// What `starling stop` would end besides nodes.
+// The work that `starling stop` would end besides nodes.
 #pragma once
 
 #include "runtime/core/ids.h"

@@ -25,7 +25,7 @@ inline constexpr std::string_view kCapacityLabel = "starling.io/capacity";  // "
 
 struct SpotOptions {
   double share = 0;  // of the nodes beyond the base: 0 (all on demand) to 1 (all spot)
-  std::size_t on_demand_base = 0;  // so many are on demand in any case
+  std::size_t on_demand_base = 0;  // this number is on demand in any case
   // When spot nodes fail to come or are lost so often within the window, nodes on demand stand in
   // for a while.
   std::size_t failures = 2;

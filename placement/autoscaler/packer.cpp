@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kGroupsMax = 1000;
 
 // What selectors want of a node's labels is a resource, of which a node that meets it has plenty,
-// and whoever wants it takes the smallest share: so the code that assigns resources keeps to labels
+// and each user of it takes the smallest share. So the code that assigns resources keeps to labels
 // too.
 constexpr double kPlenty = 1e6;
 constexpr double kShare = 1.0 / Resources::kUnitsPerOne;
@@ -308,8 +308,7 @@ class Packer {
       // What was added for the bundles before this one may have room for it too.
       if (!on_its_own && fits_on_new(piece)) continue;
       auto offer = choose(piece, on_its_own ? 1 : pieces.size());
-      if (!offer)
-        return (on_its_own ? "each bundle needs a node of its own: " : "") + why_not(piece);
+      if (!offer) return (on_its_own ? "each bundle needs its own node: " : "") + why_not(piece);
       add_node(*offer, capacity_for(*offer, piece), reason);
       if (!on_its_own) trial_.push_back(left_.back()), trial_.back() -= piece.all;
     }
@@ -326,7 +325,7 @@ class Packer {
     return false;
   }
 
-  /// The bundles that what is there cannot take beside the others, as few as can be: those that are
+  /// The bundles that what is there cannot take with the others, as few as can be: those that are
   /// hardest to place are placed first.
   std::vector<Piece> remaining(runtime::GroupStrategy strategy,
                                const std::vector<Piece>& pieces) const {

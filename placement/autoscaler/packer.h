@@ -22,7 +22,7 @@ struct PoolNode {
 struct TypeOffer {
   NodeType
       type;  // with what its nodes really have, should that be less than what they were to have
-  std::size_t room = 0;  // of its own max_nodes
+  std::size_t room = 0;  // under the type's max_nodes
   // Nodes that it has already, for the mix.
   std::size_t spot = 0;
   std::size_t on_demand = 0;

@@ -498,7 +498,7 @@ void NodePlanner::listed(const std::vector<std::string>& ids, Time asked, Time n
     Node node;
     node.id = id;
     node.type = id.substr(0, id.rfind('-'));  // as make_id() begins
-    enter(node, NodePhase::kRemoving, "the provider has it and nobody knows of it", now);
+    enter(node, NodePhase::kRemoving, "the provider has it, and no record does", now);
     note(decisions_, "remove " + name_of(node) + ": " + node.reason, now);
     nodes_.emplace(id, std::move(node));
   }

@@ -28,9 +28,9 @@ struct PlanActions {
 };
 
 /// Promises: the nodes of the cluster and those on their way are never more than max_nodes (of a
-/// type: its max_nodes) by its doing; a node that has work is not removed, nor one that it has not
-/// added; a node that was asked for once is not asked for under another id as long as the provider
-/// may have it. Whoever drives it records records() before an action of step() is carried out.
+/// type: its max_nodes) by its doing. A node that has work is not removed, nor one that it has not
+/// added. A node that was asked for once is not asked for under another id as long as the provider
+/// may have it. Its driver records records() before an action of step() is carried out.
 class NodePlanner {
  public:
   using Time = runtime::Deadline;
@@ -71,7 +71,7 @@ class NodePlanner {
     std::uint64_t last_placed = 0;
     std::optional<Time> idle_since;
     std::optional<Time> leaves_by;  // it is drained, and is waited for until then
-    bool drains = false;            // by whoever's doing
+    bool drains = false;            // whatever the cause
     std::string busy;               // what it does
   };
   struct Failure {

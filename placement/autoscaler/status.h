@@ -1,5 +1,5 @@
-// What `starling autoscaler status` shows, as JSON. Its keys are what scripts rely on: add, never
-// rename.
+// The output of `starling autoscaler status`, as JSON. Its keys are what scripts rely on: add,
+// never rename.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which node each bundle of a placement group goes to: a pure function of what the nodes have left.
+// The node of each bundle of a placement group: a pure function of what the nodes have left.
 #pragma once
 
 #include <optional>

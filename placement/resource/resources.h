@@ -37,7 +37,7 @@ class Resources {
 
   /// How many times `demand` can be taken out of this; without end if it asks for nothing.
   std::size_t times(const Resources& demand) const;
-  /// This, so many times; the amounts must stay in range.
+  /// A multiple of this; the amounts must stay in range.
   Resources multiplied(std::size_t factor) const;
   /// How many resources other than CPU and memory this has which `demand` does not ask for.
   std::size_t special_beside(const Resources& demand) const;

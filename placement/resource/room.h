@@ -17,7 +17,7 @@ using GpuList = std::vector<std::uint32_t>;
 /// Whether an amount of GPUs can be given: a part of one, or whole ones. Errors: kInvalidArgument.
 runtime::Status check_gpus(const Resources& demand);
 
-/// Amounts, of which "GPU" is more than a sum: whole GPUs are given whole, and a part of one comes
+/// Amounts, of which "GPU" is more than a sum. Whole GPUs are given whole, and a part of one comes
 /// from a single GPU, of those that fit the one with the least left. A value. Demands must have
 /// passed check_gpus().
 class Room {

@@ -326,7 +326,7 @@ void ClusterScheduler::remove_group(runtime::GroupId id) {
     Node* node = find(bundle.node);
     if (!node) continue;  // and what was reserved on it is forgotten
     node->room.give(bundle.total, bundle.gpus);
-    // What actors still use becomes a reservation of their own.
+    // What actors still use becomes their own reservation.
     for (runtime::ActorId actor : bundle.users) {
       Reservation& reservation = reservations_.at(actor);
       reservation.bundle.reset();
@@ -462,7 +462,7 @@ std::string ClusterScheduler::first_without_place(const runtime::GroupSpec& spec
   const bool own_node = spec.strategy == runtime::GroupStrategy::kStrictSpread;
   const std::string text = std::to_string(fit) + " of them find a place, and the next needs " +
                            text_of(bundles[fit]) +
-                           (own_node ? " on a node of its own; of the others " : "; then ");
+                           (own_node ? " on its own node; of the others " : "; then ");
   return text + nearest(bundles[fit], [&](const Node& node) -> const Room* {
            auto found = index.find(&node.room);
            return found == index.end() || (own_node && used[found->second]) ? nullptr

@@ -1,4 +1,4 @@
-// What every trained actor does first: read the driver's configuration, join its group.
+// The first steps of every trained actor: read the driver's configuration, join its group.
 #pragma once
 
 #include <cstdint>

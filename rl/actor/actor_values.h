@@ -1,4 +1,4 @@
-// What actors of a run are made from, and what their methods return to the controller: values.
+// Values that actors of a run are made from, and that their methods return to the controller.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rl/batch/rollout_batch.h"
-#include "rl/rollout/begun_prompt.h"
+#include "rl/rollout/partial_prompt.h"
 #include "rl/worker/token_estimates.h"
 #include "runtime/call/object_ref.h"
 
@@ -48,7 +48,7 @@ struct PartlyGenerated {
   std::vector<std::int64_t> finished;
   std::vector<std::int64_t> oldest;
   std::vector<std::int64_t> newest;
-  runtime::ObjectRef<std::vector<BegunPrompt>> rest;
+  runtime::ObjectRef<std::vector<PartialPrompt>> rest;
 
   auto fields() { return std::tie(generated, finished, oldest, newest, rest); }
 };

@@ -68,7 +68,7 @@ Result<Generated> PolicyActor::publish(const Result<RolloutBatch>& batch, double
   if (!batch.ok()) return batch.status();
   Generated generated{.batch = {}, .summary = summarize(*batch)};
   generated.summary.seconds = seconds;
-  generated.summary.metrics = worker().take_draw_metrics();
+  generated.summary.metrics = worker().take_generation_metrics();
   Result<runtime::ObjectRef<RolloutBatch>> ref = runtime_.put(*batch);
   if (!ref.ok()) return ref.status();
   generated.batch = std::move(*ref);
@@ -113,22 +113,22 @@ Result<Generated> PolicyActor::generate_greedy(const PromptBatch& prompts) {
   return publish(worker().generate_greedy(prompts), 0.0);
 }
 
-Result<PartlyGenerated> PolicyActor::generate_partially(const std::vector<BegunPrompt>& begun,
+Result<PartlyGenerated> PolicyActor::generate_partially(const std::vector<PartialPrompt>& partial,
                                                         const std::vector<PromptBatch>& fresh,
                                                         const PartialPlan& plan,
                                                         std::uint64_t version) {
   const CallSpan span("generate_partially");
   const auto begin = std::chrono::steady_clock::now();
-  Result<PartialBatch> partial = worker().generate_partially({begun, fresh}, plan, version);
-  if (!partial.ok()) return partial.status();
+  Result<PartialBatch> batch = worker().generate_partially({partial, fresh}, plan, version);
+  if (!batch.ok()) return batch.status();
   Result<Generated> generated =
-      publish(partial->batch,
+      publish(batch->batch,
               std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   if (!generated.ok()) return generated.status();
-  Result<runtime::ObjectRef<std::vector<BegunPrompt>>> rest = runtime_.put(partial->rest);
+  Result<runtime::ObjectRef<std::vector<PartialPrompt>>> rest = runtime_.put(batch->rest);
   if (!rest.ok()) return rest.status();
-  return PartlyGenerated{std::move(*generated), std::move(partial->finished),
-                         std::move(partial->oldest), std::move(partial->newest), std::move(*rest)};
+  return PartlyGenerated{std::move(*generated), std::move(batch->finished),
+                         std::move(batch->oldest), std::move(batch->newest), std::move(*rest)};
 }
 
 Status PolicyActor::publish_weights(const std::string& name, std::uint64_t version) {

@@ -45,8 +45,8 @@ class PolicyActor : public TrainedActor<PolicyWorker> {
                                           const std::vector<RewardTask>& tasks,
                                           const runtime::ActorHandle<RewardActor>& reward);
   runtime::Result<Generated> generate_greedy(const PromptBatch& prompts);
-  /// See PolicyWorker; `begun` is what the call before left over.
-  runtime::Result<PartlyGenerated> generate_partially(const std::vector<BegunPrompt>& begun,
+  /// See PolicyWorker; `partial` is what the call before left over.
+  runtime::Result<PartlyGenerated> generate_partially(const std::vector<PartialPrompt>& partial,
                                                       const std::vector<PromptBatch>& fresh,
                                                       const PartialPlan& plan,
                                                       std::uint64_t version);
@@ -84,7 +84,7 @@ class PolicyActor : public TrainedActor<PolicyWorker> {
       receivers_;  // by name; of a worker that generates for another
 };
 
-/// One rank of a critic with a model of its own; see CriticWorker.
+/// One rank of a critic with its own model; see CriticWorker.
 class CriticActor : public TrainedActor<CriticWorker> {
  public:
   static constexpr const char* kName = "Critic";
@@ -121,8 +121,9 @@ class ReferenceActor : public ProfiledActor {
   /// `micro_batches`: its passes over the samples; none: one.
   runtime::Result<Referenced> score(const RolloutBatch& batch,
                                     const std::vector<MicroBatch>& micro_batches);
-  /// One of several teachers: score() of the samples with a 0 in `left_out`, beside `so_far`, what
-  /// those before it said of all; empty: it is the first. `micro_batches` are of those samples.
+  /// One of several teachers: score() of the samples with a 0 in `left_out`, added to `so_far`,
+  /// what those before it said of all; empty: it is the first. `micro_batches` are of those
+  /// samples.
   runtime::Result<Referenced> score_some(const RolloutBatch& batch,
                                          const std::vector<std::uint8_t>& left_out,
                                          const std::vector<float>& so_far,

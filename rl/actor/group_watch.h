@@ -38,7 +38,7 @@ struct GroupCall {
 std::chrono::milliseconds watch_period(std::chrono::milliseconds patience);
 
 /// Returns when all ranks have answered or one has failed. kDeadlineExceeded: a rank holds the
-/// others up for longer than `patience` (see RankWatch); the group was aborted, and the message
+/// others up for longer than `patience` (see RankWatch). The group was aborted, and the message
 /// names role, rank, what it last did, and `key`, which sets the patience.
 runtime::Status watch_group(const GroupCall& call, std::chrono::milliseconds patience,
                             const std::string& key);

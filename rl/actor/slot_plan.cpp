@@ -46,7 +46,7 @@ std::string or_fewer_workers(const SlotOptions& options) {
   return options.per_node > 1 ? ", or take fewer workers (" + workers_key(options) + ")" : "";
 }
 
-// Of a node, with those that stand beside where there are too few nodes for both.
+// Of a node, with those of the other role where there are too few nodes for both.
 std::int64_t workers_of_node(const SlotOptions& options, std::size_t nodes) {
   const bool shared = static_cast<std::int64_t>(nodes) < options.nodes + options.beside_nodes;
   return options.per_node + (shared ? options.beside_per_node : 0);
@@ -65,7 +65,7 @@ std::vector<double> memory_of_bundles(const SlotOptions& options, std::span<cons
 }
 
 // Whether the nodes, which come with the most memory first, have for each of `memory`, largest
-// first, one of their own with so many CPUs.
+// first, a separate one with `cpus` CPUs.
 bool nodes_hold(std::span<const NodeRoom> nodes, double cpus, std::span<const double> memory) {
   std::size_t held = 0;
   for (const NodeRoom& node : nodes) {

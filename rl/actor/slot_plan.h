@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 #include "runtime/control/membership.h"
 #include "runtime/core/result.h"
 

@@ -1,5 +1,5 @@
-// SnapshotSlot: a worker's state between the call that copies it and the one that writes it, beside
-// what the worker does meanwhile.
+// SnapshotSlot: a worker's state between the call that copies it and the one that writes it while
+// the worker goes on.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@
 
 namespace rl {
 
-/// The group of calls that run beside the others.
+/// The group of calls that run concurrently with the others.
 inline constexpr const char* kSavingCalls = "saving";
 
 /// What take() leaves for write(), which another thread calls. The memory of the copy is kept for

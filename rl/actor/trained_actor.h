@@ -42,7 +42,7 @@ class TrainedActor : public ProfiledActor {
     return worker_->collect_state();
   }
   /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written
-  /// beside the calls that follow, and forgotten.
+  /// during the calls that follow, and forgotten.
   void take_snapshot() { snapshot_.take(*worker_); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder) {
     return as_text(snapshot_.write(*worker_, folder));

@@ -16,8 +16,8 @@
 namespace rl {
 
 /// The side of the trainer. A version is what it trains of its model (all weights, or the adapter),
-/// as one object of the cluster under one name: it costs one copy into the node's shared memory,
-/// and nothing more for however many readers of that node; other nodes fetch it once each, from one
+/// as one object of the cluster under one name. It costs one copy into the node's shared memory,
+/// and nothing more for however many readers of that node. Other nodes fetch it once each, from one
 /// another. The last two versions stay.
 class WeightPublisher {
  public:
@@ -25,7 +25,7 @@ class WeightPublisher {
       : runtime_(runtime), name_(std::move(name)) {}
 
   /// Versions grow. Nothing may change the weights meanwhile. Errors: those of Runtime::put and
-  /// Runtime::publish.
+  /// rt.published().publish.
   runtime::Status publish(const Transformer& model, std::uint64_t version);
 
  private:

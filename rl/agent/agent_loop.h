@@ -17,7 +17,7 @@
 
 namespace rl {
 
-/// A resource; one thread at a time. Conversations do not wait for each other: while tools work for
+/// A resource; one thread at a time. Conversations do not wait for each other. While tools work for
 /// one, the engine goes on with the others, and a conversation's samples depend on its prompt, its
 /// seed and what its tools answer alone.
 class AgentLoop : public Conversations {

@@ -1,4 +1,4 @@
-// What conversations of several turns go by: `actor_rollout_ref.rollout.multi_turn` and `.agent`.
+// Options of conversations of several turns: `actor_rollout_ref.rollout.multi_turn` and `.agent`.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ struct AgentOptions {
   ToolFormat format = ToolFormat::kHermes;
   std::filesystem::path tools;         // `tool_config_path`; empty: none
   std::filesystem::path interactions;  // `interaction_config_path`; empty: none
-  std::filesystem::path loops;  // `agent.agent_loop_config_path`: a user's own classes; empty: none
+  std::filesystem::path loops;  // `agent.agent_loop_config_path`: custom classes; empty: none
   std::string loop_loader;   // `agent.custom_agent_loop_loader`: module.function that gives such a
                              // class; empty: none
   std::string default_loop;  // of rows that name none
@@ -35,7 +35,7 @@ struct AgentOptions {
   std::chrono::milliseconds timeout{30'000};  // of a call
   std::int64_t memory_bytes = 0;              // of a process's address space; 0: no limit
 
-  /// Whether a user's own classes make the samples; tools and users are then their business.
+  /// Whether custom classes make the samples; tools and users are then their business.
   bool custom() const { return !loops.empty() || !loop_loader.empty(); }
 
   /// Nothing where one turn is all there is: without `multi_turn.enable`,

@@ -15,7 +15,7 @@ using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
 
-Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const DrawnTurn> turns,
+Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const GeneratedTurn> turns,
                              std::int64_t tokens_max) {
   LoopSample sample;
   const std::size_t length =
@@ -26,8 +26,8 @@ Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const DrawnTu
                      outcome.response_mask.begin() + static_cast<std::ptrdiff_t>(length));
   std::vector<std::int32_t> all = outcome.prompt_ids;
   all.insert(all.end(), sample.ids.begin(), sample.ids.end());
-  std::vector<const DrawnTurn*> drawn(all.size(), nullptr);  // by which turn each token was
-  for (const DrawnTurn& turn : turns) {
+  std::vector<const GeneratedTurn*> drawn(all.size(), nullptr);  // by which turn each token was
+  for (const GeneratedTurn& turn : turns) {
     const std::size_t begin = turn.prompt_ids.size();
     if (begin >= all.size() ||
         !std::equal(turn.prompt_ids.begin(), turn.prompt_ids.end(), all.begin()))
@@ -36,7 +36,7 @@ Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const DrawnTu
          i < turn.ids.size() && begin + i < all.size() && all[begin + i] == turn.ids[i]; ++i)
       drawn[begin + i] = &turn;
   }
-  const DrawnTurn* last = nullptr;
+  const GeneratedTurn* last = nullptr;
   std::size_t last_at = 0;
   for (std::size_t i = 0; i < length; ++i) {
     if (sample.mask[i] == 0) continue;
@@ -149,7 +149,7 @@ ordered_json note_of(const LoopOutcome& outcome) {
 
 struct CustomLoops::Loop {
   int attempt = 0;
-  std::vector<DrawnTurn> turns;  // of that attempt
+  std::vector<GeneratedTurn> turns;  // of that attempt
   std::optional<LoopOutcome> outcome;
 };
 

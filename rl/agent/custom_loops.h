@@ -1,4 +1,4 @@
-// CustomLoops: samples that a user's own agent loops make, out of turns that the engine draws.
+// CustomLoops: samples that custom agent loops make, out of turns that the engine generates.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace rl {
 
-/// A turn that was drawn for a loop.
-struct DrawnTurn {
+/// A turn that was generated for a loop.
+struct GeneratedTurn {
   std::vector<std::int32_t> prompt_ids;
   std::vector<std::int32_t> ids;
   std::vector<float> logprobs;  // of `ids`
@@ -34,9 +34,10 @@ struct LoopSample {
 };
 
 /// Cuts the response to `tokens_max` and finds each of the model's tokens among the turns: where it
-/// stands, behind what it was drawn behind. kInvalidArgument: one that was not drawn there, none of
+/// stands, behind its own context. kInvalidArgument: one that was not generated there, none of
 /// the model's at all.
-runtime::Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const DrawnTurn> turns,
+runtime::Result<LoopSample> sample_of(const LoopOutcome& outcome,
+                                      std::span<const GeneratedTurn> turns,
                                       std::int64_t tokens_max);
 
 /// `like` as the sampling_params that verl's loops get, and what such parameters ask for.
@@ -46,7 +47,7 @@ nlohmann::ordered_json loop_sampling(const SamplingParams& like);
 runtime::Result<SamplingParams> asked_sampling(const SamplingParams& like,
                                                const nlohmann::ordered_json& params);
 
-/// A resource; one thread at a time. Loops do not wait for each other. Which turns a loop draws
+/// A resource; one thread at a time. Loops do not wait for each other. Which turns a loop gets
 /// depends on its prompt, its seed and its class alone.
 ///
 /// A loop that fails leaves a sample behind that has no score: its note "agent_failure" says why,

@@ -35,7 +35,7 @@ struct LoopTask {
 /// A loop asks for a turn.
 struct LoopCall {
   std::size_t run = 0;
-  int attempt = 0;            // of this run: what was drawn for earlier ones is forgotten
+  int attempt = 0;            // of this run: what was generated for earlier ones is forgotten
   std::uint64_t process = 0;  // with `number` it says who waits for the answer
   std::int64_t number = 0;
   std::int64_t call = 0;  // how many of this attempt were before it
@@ -66,12 +66,12 @@ struct LoopEvents {
 };
 
 /// A resource. Its own thread talks with the processes, and answers what is asked about text;
-/// its owner, one thread, draws turns.
+/// its owner, one thread, generates turns.
 ///
 /// A loop that neither ends nor asks within the time limit is cancelled; a process that does not
-/// even do that, or dies, is replaced. Its other loops begin anew: those of a process that died one
-/// to a process, so that the one which kills it is found. A loop is never begun again for its own
-/// failure.
+/// even do that, or dies, is replaced. Its other loops start again: those of a process that died
+/// one to a process, so that the one which kills it is found. A loop is never started again for its
+/// own failure.
 class LoopHost {
  public:
   /// Loads the classes once. `config` is the whole configuration, as loops read it.
@@ -96,7 +96,7 @@ class LoopHost {
   /// started any more.
   runtime::Result<LoopEvents> take(std::chrono::milliseconds wait_max);
 
-  /// agent_loop/...: timeouts, crashes, errors and loops begun again since this was asked last.
+  /// agent_loop/...: timeouts, crashes, errors and loops started again since this was asked last.
   std::map<std::string, double> take_metrics();
 
  private:

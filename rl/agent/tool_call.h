@@ -31,8 +31,7 @@ enum class ToolFormat {
             // likes
 };
 
-/// kUnimplemented: a format of verl's that is not read here; kInvalidArgument: one that nobody
-/// knows.
+/// kUnimplemented: a format of verl's that is not read here; kInvalidArgument: an unknown one.
 runtime::Result<ToolFormat> parse_tool_format(std::string_view name);
 
 AssistantTurn read_turn(ToolFormat format, std::string_view text);

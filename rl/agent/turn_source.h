@@ -1,4 +1,4 @@
-// What conversations are drawn from, and what draws them.
+// Sources of turns, and the conversations that use them.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace rl {
 
 class Engine;
 
-/// What turns are drawn from: an Engine, request by request.
+/// A source of turns: an Engine, request by request.
 class TurnSource {
  public:
   virtual ~TurnSource() = default;
@@ -44,7 +44,7 @@ class Conversations {
  public:
   virtual ~Conversations() = default;
 
-  /// `like.n` conversations for each prompt; `like.sampling` draws each turn, and its
+  /// `like.n` conversations for each prompt; `like.sampling` is for each turn, and its
   /// max_new_tokens is for all turns of a conversation and what stands between them. Seeds are the
   /// prompts'.
   virtual runtime::Result<RolloutBatch> run(TurnSource& source, const PromptBatch& prompts,

@@ -1,4 +1,4 @@
-// The text of a chat template between two turns of a model: the end of its own, the messages that
+// The text of a chat template between two turns of a model: its turn's end, the messages that
 // answer it, and the beginning of its next.
 #pragma once
 

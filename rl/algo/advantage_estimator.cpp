@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "rl/algo/own_advantage.h"
-#include "rl/config/own_choices.h"
+#include "rl/algo/custom_advantage.h"
+#include "rl/config/custom_choices.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -57,7 +57,7 @@ constexpr EstimatorTraits kTraits[] = {
      .needs_probabilities = true,
      .group_size_min = 2,
      .remainder_min = 2},
-    {.estimator = kOwn, .name = "own", .remainder_min = 2},
+    {.estimator = kCustom, .name = "own", .remainder_min = 2},
 };
 
 // verl's faster code for the same.
@@ -69,7 +69,7 @@ constexpr std::pair<std::string_view, AdvantageEstimator> kOtherNames[] = {
 runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view name) {
   std::vector<std::string> known;
   for (const EstimatorTraits& traits : kTraits) {
-    if (traits.estimator == kOwn) continue;  // which have their own names
+    if (traits.estimator == kCustom) continue;  // which have their own names
     if (traits.name == name) return traits.estimator;
     known.emplace_back(traits.name);
   }
@@ -77,7 +77,7 @@ runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view n
     if (other == name) return estimator;
     known.emplace_back(other);
   }
-  if (find_own_advantages(name) != nullptr) return kOwn;
+  if (find_custom_advantages(name) != nullptr) return kCustom;
   std::sort(known.begin(), known.end());
   for (const std::string& own : added_choices("algorithm.adv_estimator")) known.push_back(own);
   std::string names;

@@ -31,7 +31,7 @@ enum class AdvantageEstimator {
   kCodapo,  // "codapo": as grpo, times how much there is to learn from the prompt; arXiv:2606.07950
   kDisco,   // "disco": right or wrong, for the policy loss of that name; arXiv:2505.12366
   kGae,     // "gae": PPO's, from a critic's values; arXiv:1506.02438
-  kOwn,     // what register_advantage_estimator() has named
+  kCustom,  // what register_advantage_estimator() has named
 };
 
 /// kInvalidArgument names them all.

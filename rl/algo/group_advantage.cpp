@@ -190,7 +190,7 @@ std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<c
     case AdvantageEstimator::kCodapo:
     case AdvantageEstimator::kDisco:
     case AdvantageEstimator::kGae:
-    case AdvantageEstimator::kOwn: break;
+    case AdvantageEstimator::kCustom: break;
   }
   runtime::check_failed(__FILE__, __LINE__,
                         "advantages of tokens, of several rewards, or of a program's own");

@@ -1,6 +1,6 @@
 // Advantages from the scores of several responses to one prompt. Scores are metadata, so these are
 // plain vectors without torch. Every function takes one score and one group per response, and
-// returns one advantage per response in units of score (or of the group's standard deviation); all
+// returns one advantage per response in units of score (or of the group's standard deviation). All
 // tokens of a response share it. `groups` are any ids, equal for responses to one prompt.
 #pragma once
 
@@ -47,7 +47,7 @@ std::vector<float> reinforce_plus_plus_baseline_advantages(std::span<const float
                                                            std::span<const std::int64_t> lengths);
 
 /// GDPO: the rewards that make up a score are each compared within the group as GRPO does, weighted
-/// and added, and the sum is whitened over all tokens of the batch: a reward of small spread is not
+/// and added, and the sum is whitened over all tokens of the batch. A reward of small spread is not
 /// drowned by one of large spread. `components[k]` are the k-th reward of all responses, `weights`
 /// one of each (empty: all 1); 2026, arXiv:2601.05242.
 std::vector<float> gdpo_advantages(std::span<const std::vector<float>> components,
@@ -60,8 +60,8 @@ std::vector<float> gdpo_advantages(std::span<const std::vector<float>> component
 std::vector<float> disco_labels(std::span<const float> scores);
 
 /// The one of these that `estimator` names; an estimator that is per token, GDPO, CoDaPO and
-/// DisCO, which are not of rewards alone, and kOwn, which own_advantage.h has, are bugs of the
-/// caller. `normalize_by_std` is GRPO's and pass@k GRPO's.
+/// DisCO, which are not of rewards alone, and kCustom, which custom_advantage.h has, are bugs of
+/// the caller. `normalize_by_std` is GRPO's and pass@k GRPO's.
 std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores,
                                        Groups groups, std::span<const std::int64_t> lengths,
                                        bool normalize_by_std);

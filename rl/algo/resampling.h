@@ -1,4 +1,4 @@
-// PF-PPO: samples drawn anew by their rewards, so that noise between the extremes is seen less.
+// PF-PPO: samples resampled by their rewards, so that noise between the extremes is seen less.
 // Plain lists.
 #pragma once
 

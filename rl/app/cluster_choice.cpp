@@ -39,7 +39,7 @@ Result<ClusterView> choose_cluster(const std::string& address, bool is_private) 
 
 std::string cluster_text(const ClusterView& view) {
   if (view.is_private) {
-    return "a cluster of its own, on this machine (" + node_text(view.nodes.front()) +
+    return "its own cluster, on this machine (" + node_text(view.nodes.front()) +
            "), for as long as the command runs";
   }
   // To the second.
@@ -60,7 +60,7 @@ std::string cluster_text(const ClusterView& view) {
     if (node.is_head) text += " (head)";
     if (node.drain) text += " (about to leave)";
   }
-  return text + "\n  (--private: a cluster of its own; --address HOST:PORT: another)";
+  return text + "\n  (--private: its own cluster; --address HOST:PORT: another)";
 }
 
 }  // namespace rl

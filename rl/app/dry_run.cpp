@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 #include "rl/agent/agent_options.h"
 #include "rl/app/cached_models.h"
 #include "rl/app/kept.h"

@@ -28,7 +28,7 @@ void note(int signal, siginfo_t* info, void*) {
   const int error = errno;
   const int before = interrupts();
   // These come more than once by themselves (with every line that is not read; from the shell and
-  // from the kernel), and are no wish of a user to end at once.
+  // from the kernel). They are no wish of a user to end at once.
   const bool repeats = signal == SIGPIPE || signal == SIGHUP;
   if (repeats)
     direct = std::max(direct.load(), 1);

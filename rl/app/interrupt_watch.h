@@ -13,7 +13,7 @@
 namespace rl {
 
 /// While it lives the first SIGINT, SIGTERM, SIGHUP (unless nohup had it ignored) or SIGPIPE is
-/// noted, and told on stderr; the next SIGINT or SIGTERM ends the process as it always would. One
+/// noted, and told on stderr. The next SIGINT or SIGTERM ends the process as it always would. One
 /// at a time in a process. A signal to a group of processes may reach a process twice: by itself,
 /// and passed on by the command that started it (pass_on_signal()). These two count as one.
 class InterruptWatch {

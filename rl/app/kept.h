@@ -1,4 +1,4 @@
-// What a training command says of what it leaves behind.
+// A training command's messages about the files that it keeps.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,7 @@ constexpr Command kTools[] = {
     {"eval", rl::eval_command},         {"reward", rl::reward_command},
 };
 
-// What trains: with a cluster, at hand or of its own.
+// What trains: with a cluster, at hand or private.
 struct Training {
   const char* name;
   int (*run)(runtime::Runtime& runtime, int argc, char** argv);

@@ -1,5 +1,5 @@
 // `starling train`: reinforcement learning from a YAML file and Hydra overrides, on the cluster at
-// hand or on one of its own.
+// hand or on its own.
 #pragma once
 
 #include "runtime/runtime.h"

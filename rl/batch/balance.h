@@ -1,5 +1,5 @@
-// Who trains what, so that all workers have about as many tokens. Plain lists; nothing here depends
-// on chance.
+// Assignment of samples to workers, so that all train about as many tokens. Plain lists; nothing
+// here depends on chance.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct DealtRows {
 /// take in turns.
 DealtRows deal_rows(std::span<const std::int64_t> sizes, std::int64_t workers, std::int64_t leaves);
 
-/// Where a prompt's samples were drawn: which worker, and which row of its share.
+/// Where a prompt's samples were generated: which worker, and which row of its share.
 struct PromptPlace {
   std::int64_t worker = 0;
   std::int64_t row = 0;
@@ -50,7 +50,7 @@ struct BalancedShards {
   std::vector<std::vector<std::int64_t>> leaves = {};
 };
 
-/// The same prompts in the same mini-batches, spread anew within each: workers take an optimizer
+/// The same prompts in the same mini-batches, spread again within each. Workers take an optimizer
 /// step together, so that each mini-batch takes as long as the worker with most of its tokens.
 /// `tokens[w][row]` are those of a prompt with its responses. Nothing: there is nothing to be won
 /// that is worth moving samples for.
@@ -58,8 +58,8 @@ std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& sha
                                              const std::vector<std::vector<std::int64_t>>& tokens);
 
 /// The same prompts in the same mini-batches, each cut into that many leaves of whole prompts,
-/// which depend on the prompts alone and not on the number of workers or on who drew what: of about
-/// as many tokens where `evenly`, else as many prompts, in their order.
+/// which depend on the prompts alone and not on the number of workers or on who generated what: of
+/// about as many tokens where `evenly`, else as many prompts, in their order.
 BalancedShards deal_leaves(const std::vector<PromptShard>& shards,
                            const std::vector<std::vector<std::int64_t>>& tokens,
                            std::int64_t leaves, bool evenly);

@@ -260,13 +260,6 @@ Result<std::optional<fs::path>> latest_whole_checkpoint(const fs::path& root) {
   return std::optional<fs::path>();
 }
 
-std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
-  Result<std::optional<fs::path>> latest = latest_whole_checkpoint(root);
-  if (latest.ok()) return *std::move(latest);
-  LOG(warn, "{}", latest.status().message());
-  return std::nullopt;
-}
-
 Status mark_best_checkpoint(const fs::path& root, std::int64_t step) {
   return write_file_atomically(root / kBestFile, std::to_string(step));
 }

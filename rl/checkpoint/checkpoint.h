@@ -79,9 +79,6 @@ std::optional<std::int64_t> latest_checkpoint_step(const std::filesystem::path& 
 runtime::Result<std::optional<std::filesystem::path>> latest_whole_checkpoint(
     const std::filesystem::path& root);
 
-/// The same, and empty, with a warning in the log, where that is an error.
-std::optional<std::filesystem::path> find_latest_checkpoint(const std::filesystem::path& root);
-
 /// Writes `best_checkpointed_iteration.txt`: the checkpoint of that step is better than the others.
 /// Errors: as errno says.
 runtime::Status mark_best_checkpoint(const std::filesystem::path& root, std::int64_t step);

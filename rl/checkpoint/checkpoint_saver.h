@@ -1,5 +1,5 @@
 // CheckpointSaver: the checkpoints of a run. What is to be saved is copied between two steps, and
-// written, hashed and moved into place beside the steps that follow. One at a time.
+// written, hashed and moved into place during the steps that follow. One at a time.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class CheckpointSaver {
   explicit CheckpointSaver(CheckpointSaverOptions options) : options_(std::move(options)) {}
 
   /// For every step, before its checkpoint. Older checkpoints than are kept go once a step after
-  /// the newest one has taken an update: where none is taken (`losing`), since no gradient is
+  /// the newest one has taken an update. Where none is taken (`losing`), since no gradient is
   /// finite any more, or none follows (an error, the run's end), the newest has weights that are
   /// lost, perhaps, and the older ones are what there is to go back to.
   void observe(bool losing);
@@ -44,7 +44,7 @@ class CheckpointSaver {
 
   /// Begins the checkpoint of `step`, once the one before is written; with `wait` it ends here,
   /// too. `best`: as is_best() said. One that cannot be written is told in the log, and is the
-  /// failure() until another one is written: what has been learned so far is worth more than
+  /// failure() until another one is written. What has been learned so far is worth more than
   /// stopping at once.
   void save(std::int64_t step, bool best, bool wait, const CopyState& copy);
 

@@ -22,7 +22,7 @@ using runtime::Status;
 
 constexpr std::uint64_t kBlockBytes = 4 << 20;
 constexpr std::uint64_t kPageBytes = 4096;  // what is read past the cache is of whole ones
-// A disk that is read by so many at once is busy.
+// A disk with this many readers is busy.
 constexpr std::size_t kReadersMin = 4;
 constexpr std::size_t kReadersMax = 16;
 
@@ -43,7 +43,7 @@ Status read_error(int error, const fs::path& path) {
   return runtime::errno_status(error, "reading " + path.string());
 }
 
-// The bytes from `offset` on, `bytes` of them where the file has so many, which are whole pages.
+// The bytes from `offset` on, `bytes` of them where the file has them, which are whole pages.
 Result<std::uint64_t> read_block(int fd, std::byte* into, std::uint64_t offset, std::uint64_t bytes,
                                  const fs::path& path) {
   for (;;) {

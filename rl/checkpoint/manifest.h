@@ -38,7 +38,7 @@ struct Manifest {
 };
 
 /// Forces these files to the disk and hashes, on several threads, what their ranges leave out; the
-/// files have all of it then. Reads past the page cache: nobody reads it again soon. Errors: as
+/// files have all of it then. Reads past the page cache: it is not read again soon. Errors: as
 /// errno says, with the path.
 runtime::Status complete_hashes(const std::filesystem::path& folder,
                                 std::vector<HashedFile>& files);

@@ -70,7 +70,7 @@ Status check_same_model(const nlohmann::ordered_json& state, const std::filesyst
         folder.string() + ": of a run that trained " + kinds[now.adapter ? 0 : 1] + " of " + name +
         ", and this one trains " + kinds[now.adapter ? 1 : 0] +
         ": set lora_rank and lora_adapter_path as they were, trainer.default_local_dir to a folder "
-        "of its own, or start again with trainer.resume_mode=disable");
+        "that no other run uses, or start again with trainer.resume_mode=disable");
   }
   if (fingerprint.empty() || fingerprint == now.fingerprint) return {};
   const std::string whose = name == now.name ? name + " as it was then, and " + key + "=" +
@@ -78,7 +78,7 @@ Status check_same_model(const nlohmann::ordered_json& state, const std::filesyst
                                              : name + ", and " + key + " is " + now.name;
   return runtime::invalid_argument(
       folder.string() + ": of a run of the model " + whose +
-      ": set trainer.default_local_dir to a folder of its own to train this one (or "
+      ": set trainer.default_local_dir to another folder to train this one (or "
       "trainer.resume_from_path, where that names the checkpoint, to one of this model), name the "
       "run's model to go on with it, or start again with trainer.resume_mode=disable");
 }

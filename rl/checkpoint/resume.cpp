@@ -63,7 +63,7 @@ Status check_whose_state(const nlohmann::ordered_json& state, const fs::path& fi
   return runtime::invalid_argument(
       file.string() + ": of a run of `starling " + whose + "`, not of `starling " +
       std::string(command) +
-      "`: set trainer.default_local_dir to a folder of its own (or trainer.resume_from_path, where "
+      "`: set trainer.default_local_dir to another folder (or trainer.resume_from_path, where "
       "that names it, to a checkpoint of this command); to train on from that run's model, name it "
       "as the model");
 }
@@ -77,7 +77,7 @@ Result<std::optional<fs::path>> checkpoint_to_resume(const ResumeOptions& option
       if (const auto there = list_checkpoints(root); !there.empty()) {
         LOG(warn,
             "{}: has {} checkpoint(s) of an earlier run, up to step {}: those of the same step are "
-            "replaced, and those of later steps stay, beside this run's",
+            "replaced, and those of later steps stay, next to this run's",
             root.string(), there.size(), there.front().first);
       }
       return std::optional<fs::path>();

@@ -1,4 +1,4 @@
-// Which checkpoint a run goes on from, and whether it is one of its own.
+// The checkpoint that a run goes on from, and the check that it is the run's own.
 #pragma once
 
 #include <filesystem>

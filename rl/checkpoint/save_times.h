@@ -1,4 +1,4 @@
-// When a run saves its weights: trainer.save_freq.
+// The steps at which a run saves its weights: trainer.save_freq.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@ namespace rl {
 /// One writer of such a file. Writers neither wait for each other nor begin in an order: whichever
 /// comes first makes the file. Their ranges must not overlap. Readers see it grow, so that it
 /// belongs into a folder that is hidden until all have finished (HiddenFolder). Ranges that follow
-/// on each other are written together, a large file's as BlockWriter does, and hashed on the way:
-/// each writer leaves a note of the hashes next to the file (hash_note.h), for whoever makes the
+/// on each other are written together, a large file's as BlockWriter does, and hashed on the way.
+/// Each writer leaves a note of the hashes next to the file (hash_note.h), for the writer of the
 /// checkpoint's manifest. Errors name the file: kResourceExhausted (disk full), kInvalidArgument
 /// (no permission, a file of another size), kNotFound (no such folder), kUnavailable (somebody cut
 /// the file meanwhile). A resource; one thread at a time.

@@ -30,7 +30,7 @@ struct Transfer {
 ///
 /// Errors: kUnavailable (a rank is gone), kDeadlineExceeded (it is late), kInternal (the ranks do
 /// not make the same calls), the status given to abort(); each names the operation, `what`, this
-/// rank, and the rank at fault. The group is then broken and must be made anew.
+/// rank, and the rank at fault. The group is then broken and must be made again.
 class Communicator {
  public:
   struct Options {
@@ -52,7 +52,7 @@ class Communicator {
 
   /// The same over several rounds, which all ranks take part in: in this one those add that have a
   /// 1 in `adds`. After the last the sum of all rounds is in `values` of every rank, or, with
-  /// `homes` (a range of each rank), in this rank's home alone; before it `values` stay as they
+  /// `homes` (a range of each rank), in this rank's home alone. Before it `values` stay as they
   /// are. `rounds` is the rank's own, new for each sum: it holds the rank's part of the values
   /// meanwhile.
   runtime::Status reduce_round(std::span<float> values, SumRounds<float>& rounds,

@@ -1,4 +1,4 @@
-// What the loss of one data rank needs from the others.
+// DataRanks: sums and gathers over data ranks, which the loss of one rank needs.
 #pragma once
 
 #include <span>

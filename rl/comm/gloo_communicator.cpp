@@ -101,7 +101,7 @@ runtime::Status translate(const std::exception& error, const std::string& what) 
   if (text.starts_with("[/") && place != std::string::npos) text = text.substr(place + 2);
   const bool late = text.find("imed out") != std::string::npos ||
                     text.find("imeout") != std::string::npos ||
-                    text.find("nobody put") != std::string::npos;
+                    text.find("no rank put") != std::string::npos;
   return late ? runtime::deadline_exceeded(what + ": " + text)
               : runtime::unavailable(what + ": " + text);
 }

@@ -19,7 +19,7 @@ std::uint64_t exchange_number(std::uint64_t operation, std::size_t bucket, bool 
   return operation << 24 | static_cast<std::uint64_t>(bucket) << 1 | (back ? 1 : 0);
 }
 
-// Buckets in flight: so many are sent to be added up before the first is waited for, and as many
+// Buckets in flight: kAhead are sent to be added up before the first is waited for, and as many
 // come back.
 constexpr std::size_t kAhead = 2;
 constexpr std::size_t kWindow = 2 * kAhead;

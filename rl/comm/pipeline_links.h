@@ -12,7 +12,7 @@ namespace rl {
 struct PipelineLinks {
   std::unique_ptr<PeerMessages> stages;  // rows and gradients
   /// Outputs and their gradients, between the last stage and the one whose rows they are of: there
-  /// by a thread of its own.
+  /// by its own thread.
   std::unique_ptr<PeerMessages> losses;
   mutable std::atomic<bool> computes_loss{false};  // that thread does now
 

@@ -20,7 +20,7 @@ class LocalRendezvous : public Rendezvous {
                                                  std::chrono::milliseconds wait) override {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, wait, [&] { return values_.contains(key); })) {
-      return runtime::deadline_exceeded("nobody put '" + key + "' within " +
+      return runtime::deadline_exceeded("no rank put '" + key + "' within " +
                                         std::to_string(wait.count()) + " ms");
     }
     return values_[key];

@@ -14,7 +14,7 @@ namespace rl {
 std::shared_ptr<Rendezvous> make_runtime_rendezvous(runtime::Runtime& runtime);
 
 /// The host name or address of this process's node, as other nodes reach it. Errors: those of
-/// Runtime::cluster_state.
+/// rt.cluster().state.
 runtime::Result<std::string> node_host(runtime::Runtime& runtime);
 
 }  // namespace rl

@@ -1,5 +1,5 @@
-// What each key of a command line means here, without running anything: what `starling train
-// --check` prints.
+// The meaning of each key of a command line, without running anything: the output of `starling
+// train --check`.
 #pragma once
 
 #include <nlohmann/json.hpp>

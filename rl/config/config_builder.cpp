@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "rl/config/adapter_rates.h"
+#include "rl/config/custom_choices.h"
 #include "rl/config/idle_keys.h"
 #include "rl/config/judge.h"
 #include "rl/config/key_path.h"
 #include "rl/config/keys.h"
 #include "rl/config/nearest.h"
-#include "rl/config/own_choices.h"
 #include "rl/config/references.h"
 #include "rl/config/yaml.h"
 
@@ -26,7 +26,7 @@ constexpr std::size_t kSuggestionsMax =
     10;  // of names near to unknown ones: who is wrong so often is at the wrong program, and
          // looking for them takes its time
 constexpr std::ptrdiff_t kTreeDepthMax =
-    64;  // what a tree is walked by, recursively, whether a file nests or a key has so many parts
+    64;  // what a tree is walked by, recursively, whether a file nests or a key has many parts
 
 /// What Hydra itself reads: which files a configuration is made of, which class a section belongs
 /// to, and where its logs go.
@@ -76,7 +76,7 @@ const ordered_json* find_default(const KeyTable& keys, std::string_view key) {
 std::string unknown_meaning(const std::string& key, const KeyTable& keys, bool suggests) {
   const std::vector<std::string> nearest =
       suggests ? nearest_keys(key, 1, keys) : std::vector<std::string>();
-  return "nobody knows this key" + (nearest.empty() ? "" : "; is " + nearest[0] + " meant?");
+  return "unknown key" + (nearest.empty() ? "" : "; is " + nearest[0] + " meant?");
 }
 
 /// Whether it can be written as JSON, which is how configurations travel: its texts are UTF-8.
@@ -162,7 +162,7 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   if (place == nullptr)
     return invalid_argument("'" + key + "': a part of this path is a value, not a section");
   const KeyInfo* row = keys_.find(key);
-  // Null is nobody's batch size: where a key has to have a value, it stands for the default.
+  // Null is no batch size: where a key has to have a value, it stands for the default.
   const bool means_default = value.is_null() && row != nullptr && !row->is_above(key) &&
                              row->has_default() && !matches_kind(value, row->kind);
   *place = means_default                                     ? *find_default(keys_, key)

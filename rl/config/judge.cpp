@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rl/config/custom_choices.h"
 #include "rl/config/number_range.h"
 #include "rl/config/override.h"
-#include "rl/config/own_choices.h"
 
 namespace rl {
 namespace {

@@ -54,8 +54,7 @@ KeyTable::KeyTable(std::string_view command, std::initializer_list<Part> parts,
     CHECK(value.ok());  // the rows are ours
     nlohmann::ordered_json* place = make_place(defaults_, row.key);
     CHECK(place != nullptr);
-    if (place->is_null())
-      *place = std::move(value).value();  // a section with keys of its own stays
+    if (place->is_null()) *place = std::move(value).value();  // a section with its own keys stays
   }
 }
 

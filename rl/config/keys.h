@@ -8,7 +8,7 @@
 
 namespace rl {
 
-/// The type a value must have. kAny for keys whose value nobody reads.
+/// The type a value must have. kAny for keys whose value is not read.
 enum class KeyKind {
   kAny,
   kInt,
@@ -26,7 +26,7 @@ enum class KeyKind {
   kMap
 };
 
-/// What kIntOrEpoch is beside a number of steps.
+/// What kIntOrEpoch is besides a number of steps.
 inline constexpr const char* kEachEpoch = "after_each_epoch";
 
 /// What setting a key does.

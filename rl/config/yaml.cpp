@@ -209,7 +209,7 @@ Result<T> load_yaml(const std::string& text, std::string_view name, const Read& 
     if (const std::optional<int> line = second_document(text)) {
       return invalid_argument(std::string(name) + ":" + std::to_string(*line) +
                               ": a second document begins with this '---', and one is read: leave "
-                              "the line out, or put what follows into a file of its own");
+                              "the line out, or put what follows into a separate file");
     }
     const YAML::Node root = YAML::Load(text);
     YamlFlattener flattener(name);

@@ -72,8 +72,8 @@ class NcclRank {
   std::size_t elements_ = 0;
 };
 
-/// Immutable once loaded. The libraries stay loaded for the life of the process: NCCL has threads
-/// of its own.
+/// Immutable once loaded. The libraries stay loaded for the life of the process: NCCL has its own
+/// threads.
 class NcclLibrary {
  public:
   struct Names {

@@ -32,8 +32,8 @@ class ArrowBackend {
 inline constexpr int kArrowBackendAbi = 2;
 
 /// The library stays loaded to the program's end. Thread-safe. kUnavailable: it is not in ../lib
-/// beside the executable or cannot be loaded (with the loader's reason); kUnimplemented: it belongs
-/// to another version.
+/// next to the executable or cannot be loaded (with the loader's reason); kUnimplemented: it
+/// belongs to another version.
 runtime::Result<ArrowBackend*> load_arrow();
 
 }  // namespace rl

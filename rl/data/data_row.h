@@ -31,7 +31,7 @@ struct DataRow {
   std::optional<std::string> teacher = {};  // what the row has in the column that chooses among
                                             // teachers, where that is not the data source's
   std::optional<double> difficulty =
-      {};  // what a `difficulty` beside the prompt or in `extra_info` says; for curricula
+      {};  // what a `difficulty` next to the prompt or in `extra_info` says; for curricula
   std::optional<Preference> preference = {};  // of rows that are read as preferences
   std::string answerless = {};  // of a row without a column of an answer: the columns that it has
   std::string unread = {};      // columns with a value that other stages read and this one does not

@@ -27,10 +27,10 @@ struct DatasetOptions {
   RowMapping mapping;
   std::string name;                      // a built-in data set: "toy"
   std::uint64_t seed = 0;                // of a built-in data set
-  std::int64_t rows_max = -1;            // keep only the first so many; -1 keeps all
+  std::int64_t rows_max = -1;            // keep only the first rows_max; -1: all
   std::size_t row_bytes_max = 64 << 20;  // a longer line is refused
   bool streaming = false;                // read rows when they are needed, not all at once
-  std::int64_t window_rows = 65536;      // of which so many are shuffled among each other
+  std::int64_t window_rows = 65536;      // rows that are shuffled among each other
   nlohmann::ordered_json toy;            // the `data.toy` section
   PythonDataset python = {};             // a class that reads the files instead
 };

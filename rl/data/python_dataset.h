@@ -13,7 +13,7 @@ namespace rl {
 
 /// A class as verl has it: `Class(data_files, tokenizer, processor, config, max_samples)` with
 /// __len__ and __getitem__, or with __iter__. A row is a dict with messages in `raw_prompt` or
-/// `prompt`, and `reward_model`, `data_source`, `extra_info`, ... beside them; tensors are left
+/// `prompt`, and `reward_model`, `data_source`, `extra_info`, ... next to them; tensors are left
 /// out.
 struct PythonDataset {
   std::string path;  // of the file
@@ -26,7 +26,7 @@ struct PythonDataset {
   bool empty() const { return path.empty(); }
 };
 
-/// Runs the class in a process of its own, python3 or what STARLING_PYTHON names, and gives `take`
+/// Runs the class in its own process, python3 or what STARLING_PYTHON names, and gives `take`
 /// its rows in order, until it returns a failure. What the class prints goes to stderr. kNotFound:
 /// no such file; kUnavailable: no interpreter; kInvalidArgument: no such class, or what it raised,
 /// with the traceback's end; a row that is no dict.

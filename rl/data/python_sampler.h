@@ -12,7 +12,7 @@
 namespace rl {
 
 /// A class as verl has it: `Class(data_source, data_config)` with __iter__ over row numbers, and
-/// perhaps update(batch), which is told of each step's samples.
+/// perhaps update(batch), which gets each step's samples.
 struct PythonSampler {
   std::string path;               // of the file, or pkg://a.b, a module that the interpreter finds
   std::string name;               // of the class
@@ -24,7 +24,7 @@ struct PythonSampler {
   static runtime::Result<PythonSampler> from_config(const Config& config);
 };
 
-/// Runs the class in a process of its own, python3 or what STARLING_PYTHON names, until the order
+/// Runs the class in its own process, python3 or what STARLING_PYTHON names, until the order
 /// is destroyed. `data_source` is a sequence of the rows, as dicts. When __iter__ ends an epoch
 /// ends, and it is called again; numbers left over at the end that fill no batch are dropped. A
 /// position is the number of epochs and rows: resuming goes through __iter__ again up to there, and

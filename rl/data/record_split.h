@@ -1,5 +1,5 @@
-// Where one record of a text ends and the next begins, for texts that are read piece by piece. Pure
-// functions of bytes from anywhere.
+// Borders between the records of a text, for texts that are read piece by piece. Pure functions of
+// bytes from anywhere.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@
 
 namespace rl {
 
-/// A data set of up to so many rows is encoded once as a whole before the first step.
+/// A data set of up to this many rows is encoded once as a whole before the first step.
 inline constexpr std::int64_t kRowsCheckedMax = 10'000;
 
 struct RowFeedOptions {

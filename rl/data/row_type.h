@@ -11,7 +11,7 @@
 namespace rl {
 
 /// A value. Integers fit into floats, but those that no type of 64 bits holds together do not (as
-/// hashes, they would be rounded), null into everything; an object's fields are those of all
+/// hashes, they would be rounded), null into everything. An object's fields are those of all
 /// objects seen, in the order of their first appearance.
 struct RowType {
   enum class Kind { kNull, kBool, kInt, kUnsigned, kFloat, kText, kList, kObject };

@@ -17,7 +17,7 @@ struct SampleLayout {
     bool operator==(const Part&) const = default;
   };
   std::vector<Part> parts;       // none: all rows are one list
-  std::int64_t window_rows = 0;  // blocks in shuffled order are taken together until they have so
+  std::int64_t window_rows = 0;  // blocks in shuffled order are taken together until they have this
                                  // many rows, which are shuffled among each other
 
   bool empty() const { return parts.empty(); }
@@ -27,9 +27,9 @@ struct SampleLayout {
   bool operator==(const SampleLayout&) const = default;
 };
 
-/// Which row is at a place of an epoch. An epoch has as many places as there are rows; of a part
+/// Which row is at a place of an epoch. An epoch has as many places as there are rows. Of a part
 /// with weight w out of W it takes w/W of them (whole numbers, largest remainders first), and goes
-/// on in the part where the epoch before ended: each row of a part comes once before any comes
+/// on in the part where the epoch before ended. Each row of a part comes once before any comes
 /// again. Depends on (layout, shuffle, seed) only; jumping to any place costs one pass over an
 /// epoch's labels. Neighbouring places of a part lie in the same few blocks. Memory: 1 byte a row
 /// with several parts, 8 bytes a block, 8 bytes a row of a window. Not thread-safe.

@@ -47,7 +47,7 @@ std::string toy_characters();
 /// tasks, ids from 0: the special tokens "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>", then
 /// toy_characters().
 std::string toy_tokenizer_json();
-/// The tokenizer_config.json beside it: special tokens and the chat template below.
+/// The tokenizer_config.json next to it: special tokens and the chat template below.
 std::string toy_tokenizer_config_json();
 /// "<|user|>sort dbca<|end|><|assistant|>" + answer + "<|end|>".
 std::string toy_chat_template();

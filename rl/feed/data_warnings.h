@@ -1,4 +1,4 @@
-// What is probably meant otherwise in rows of data, for people.
+// Warnings for people about probable mistakes in rows of data.
 #pragma once
 
 #include <functional>

@@ -32,7 +32,7 @@ struct EncodedRowsOptions {
 };
 
 /// kInvalidArgument: the model cannot read a row whose tokens are `parts` and whose longest
-/// sequence has so many; names `where` and the cure.
+/// sequence has `longest`; names `where` and the cure.
 runtime::Status check_readable(std::span<const std::span<const std::int32_t>> parts,
                                std::int64_t longest, const EncodedRowsOptions& options,
                                const Tokenizer& tokenizer, const std::string& where);

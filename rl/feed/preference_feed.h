@@ -36,7 +36,7 @@ struct PreferenceStep {
 };
 
 /// Reads, orders and encodes rows. Of single responses each gets the response before it in the step
-/// that answers another prompt, whichever worker has that: what the divergence is estimated from
+/// that answers another prompt, whichever worker has that. What the divergence is estimated from
 /// does not depend on how many workers there are. Its position is saved with checkpoints. Not
 /// thread-safe.
 class PreferenceFeed {

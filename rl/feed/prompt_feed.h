@@ -57,14 +57,14 @@ struct PromptFeedOptions {
   PythonSampler python_sampler = {};       // a class that says which rows come
   nlohmann::ordered_json tools = nullptr;  // schemas of the tools that prompts tell of
   bool conversations = false;              // PromptBatch::contexts, for several turns
-  bool whole_rows = false;    // and all of the row in them, for a user's own agent loops
-  bool with_prompts = false;  // RewardTask::prompt, for a reward model
+  bool whole_rows = false;                 // and all of the row in them, for custom agent loops
+  bool with_prompts = false;               // RewardTask::prompt, for a reward model
   std::string teacher_column =
       "data_source";  // with several teachers: what says which of them a row is for
   std::vector<std::string> teachers =
       {};  // NamedTeacher::rows of each; empty: there is one or none, and rows need not say
   bool demonstrations =
-      false;  // next_demonstrations() is what is asked for: responses are looked at beside prompts
+      false;  // next_demonstrations() is what is asked for: responses count as well as prompts
 };
 
 /// What PromptBatch::contexts has of a row: its messages, what its `extra_info` says to tools and

@@ -44,7 +44,7 @@ struct RowLengths {
     return all_seen() ? sum : sum + (count - known) * items.front();
   }
 
-  /// Tokens of one pass over at most so many items.
+  /// Tokens of one pass over at most `count` items.
   std::int64_t of_pass(std::int64_t count, const MicroBatchLimits& limits) const {
     std::int64_t tokens =
         of_longest(limits.samples_max > 0 ? std::min(count, limits.samples_max) : count);
@@ -53,7 +53,7 @@ struct RowLengths {
     return tokens;
   }
 
-  /// Whether so many items are always one pass.
+  /// Whether `count` items are always one pass.
   bool is_one_pass(std::int64_t count, const MicroBatchLimits& limits) const {
     // Of a pair the limit counts the prompt twice, whether or not a pass computes it twice.
     const RowLengths& counted = sequences_per_item > 1 ? of_length(longest) : *this;

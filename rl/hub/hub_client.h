@@ -1,4 +1,4 @@
-// What the hub is asked for: which files a model has, what a file is, its bytes. Retries what may
+// Requests to the hub: a model's list of files, a file's properties, its bytes. Retries what may
 // pass; everything else is an error that says what to do.
 #pragma once
 

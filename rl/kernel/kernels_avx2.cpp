@@ -1,5 +1,5 @@
 // The kernels for AVX2 with FMA. Everything from the pragma on is compiled for it, so what is
-// included before must be whole already: no inline function of a shared header may be compiled with
+// included before must be whole already. No inline function of a shared header may be compiled with
 // instructions that another machine lacks.
 #include <cmath>
 #include <cstdint>

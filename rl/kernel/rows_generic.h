@@ -1,7 +1,7 @@
 // Private to rl/kernel: row-wise and element-wise loops, written once over a Lanes type.
 // A product that is added to something is always an explicit fma: the compiler must have no choice
 // of rounding. No function of the standard library that the compiler may emit out of line is used
-// in the *_generic.h: the linker keeps one copy of it for the whole program, and that copy must not
+// in the *_generic.h. The linker keeps one copy of it for the whole program, and that copy must not
 // need AVX.
 #pragma once
 

@@ -21,7 +21,7 @@ struct ConsoleOptions {
 };
 
 /// One line a step, "step:3/10 - epoch:0 - actor/pg_loss:0.0123 - ...": the metrics that people
-/// watch first, in a fixed order, and whatever begins with "val"; the rest goes to the other sinks.
+/// watch first, in a fixed order, and whatever begins with "val". The rest goes to the other sinks.
 /// A phase stands before it: "sft step:3/10 - ...". With a bar, the line appears above it.
 class ConsoleSink : public MetricSink {
  public:

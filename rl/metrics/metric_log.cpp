@@ -22,7 +22,7 @@ using runtime::Status;
 constexpr std::array<std::string_view, 6> kPlaces = {"console",     "file",  "csv",
                                                      "tensorboard", "wandb", "prometheus"};
 
-// A folder, and the variable or key that says so; nobody said: empty.
+// A folder, and the variable or key that says so; none said: empty.
 struct Place {
   std::filesystem::path folder;
   std::string named_by = {};

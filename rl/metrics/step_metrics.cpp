@@ -67,19 +67,20 @@ Metrics sample_metrics(const SampleScalars& samples) {
   return metrics;
 }
 
-Metrics balance_metrics(const std::vector<std::int64_t>& drawn_by_worker,
+Metrics balance_metrics(const std::vector<std::int64_t>& generated_by_worker,
                         const std::vector<std::int64_t>& trained_by_worker) {
-  if (drawn_by_worker.empty() || trained_by_worker.empty()) return {};
-  const auto [least, most] = std::minmax_element(drawn_by_worker.begin(), drawn_by_worker.end());
+  if (generated_by_worker.empty() || trained_by_worker.empty()) return {};
+  const auto [least, most] =
+      std::minmax_element(generated_by_worker.begin(), generated_by_worker.end());
   const auto [least_trained, most_trained] =
       std::minmax_element(trained_by_worker.begin(), trained_by_worker.end());
-  return {
-      {"global_seqlen/min", static_cast<double>(*least)},
-      {"global_seqlen/max", static_cast<double>(*most)},
-      {"global_seqlen/minmax_diff", static_cast<double>(*most - *least)},
-      {"global_seqlen/balanced_min", static_cast<double>(*least_trained)},
-      {"global_seqlen/balanced_max", static_cast<double>(*most_trained)},
-      {"global_seqlen/mean", total(drawn_by_worker) / static_cast<double>(drawn_by_worker.size())}};
+  return {{"global_seqlen/min", static_cast<double>(*least)},
+          {"global_seqlen/max", static_cast<double>(*most)},
+          {"global_seqlen/minmax_diff", static_cast<double>(*most - *least)},
+          {"global_seqlen/balanced_min", static_cast<double>(*least_trained)},
+          {"global_seqlen/balanced_max", static_cast<double>(*most_trained)},
+          {"global_seqlen/mean",
+           total(generated_by_worker) / static_cast<double>(generated_by_worker.size())}};
 }
 
 void add_staleness(Metrics& metrics, const VersionSpans& versions, std::int64_t steps) {

@@ -34,17 +34,17 @@ struct SampleScalars {
 Metrics sample_metrics(const SampleScalars& samples);
 
 /// global_seqlen/...: how evenly a step's tokens, prompts and responses, lie on the workers. min,
-/// max: as they were drawn; balanced_min, balanced_max: as they are trained.
-Metrics balance_metrics(const std::vector<std::int64_t>& drawn_by_worker,
+/// max: as they were generated; balanced_min, balanced_max: as they are trained.
+Metrics balance_metrics(const std::vector<std::int64_t>& generated_by_worker,
                         const std::vector<std::int64_t>& trained_by_worker);
 
-/// Per sample, after how many steps the weights were that drew its first and its last token.
+/// Per sample, after how many steps the weights were that generated its first and its last token.
 struct VersionSpans {
   std::vector<std::int64_t> oldest;
   std::vector<std::int64_t> newest;
 };
 
-/// training/off_policy/trajectory_spans/... (versions that one sample was drawn by),
+/// training/off_policy/trajectory_spans/... (versions that generated one sample),
 /// trajectory_staleness/... and trajectory_staleness_worst/... (steps between the newest or oldest
 /// of them and the weights of now, which have learned from `steps`).
 void add_staleness(Metrics& metrics, const VersionSpans& versions, std::int64_t steps);

@@ -74,7 +74,7 @@ struct LatentConfig {
 };
 
 /// The architecture of one decoder-only language model. A value. Sizes are in elements, positions
-/// in tokens.
+/// in tokens. Size: a field a property that some family has in its config.json.
 struct ModelConfig {
   std::string family;  // Hugging Face's `model_type`, for instance "llama"
   std::int64_t hidden_size = 0;

@@ -1,6 +1,6 @@
 // The recorder of a process: scopes in the code that become spans while a profile is on, and cost
-// one comparison while none is. One a process, since a scope deep inside a kernel's thread has
-// nobody to ask; what decides when it runs is the trainer.
+// one comparison while none is. One a process, since a scope deep inside a kernel's thread has none
+// to ask; what decides when it runs is the trainer.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What a rule compared, in the form in which it compared it.
+// The two values that a rule compared, in the form in which it compared them.
 #pragma once
 
 #include <optional>

@@ -450,7 +450,7 @@ class ExpressionReader {
     return subscripted(name);
   }
 
-  /// \hat{i}: a symbol of its own.
+  /// \hat{i}: its own symbol.
   Value marked(const std::string& mark) {
     skip();
     if (at_ >= text_.size()) return std::nullopt;

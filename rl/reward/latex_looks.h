@@ -1,4 +1,4 @@
-// What LaTeX says of the looks of a formula. Pure functions.
+// Removal of LaTeX that only changes the looks of a formula. Pure functions.
 #pragma once
 
 #include <string>

@@ -209,7 +209,7 @@ struct NamedMembers {
   }
 };
 
-/// Lists without brackets. One whose members have names of their own is in order.
+/// Lists without brackets. One whose members have their own names is in order.
 bool same_lists(const std::vector<std::string>& a, const std::vector<std::string>& b, int depth) {
   const NamedMembers left(a), right(b);
   if (left.any() && right.any()) return same_in_any_order(a, b, depth);

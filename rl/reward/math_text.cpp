@@ -329,7 +329,7 @@ std::string plain_math(std::string_view answer) { return read_math(answer).text;
 
 ReadMath read_math(std::string_view answer) {
   std::string text = with_latex_signs(with_ascii_forms(trim(answer)));
-  std::replace(text.begin(), text.end(), '\n', ' ');  // line ends have a meaning of their own below
+  std::replace(text.begin(), text.end(), '\n', ' ');  // line ends have their own meaning below
   drop_delimiters(text);
   replace_command(text, "per cent", "percent");
   drop_spaced_thousands(text);

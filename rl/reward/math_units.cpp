@@ -41,7 +41,7 @@ std::size_t end_of_word(std::string_view text, std::size_t at) {
   return at;
 }
 
-/// Signs of one letter, which are units beside another alone: m/s.
+/// Signs of one letter, which are units next to another only: m/s.
 bool is_short_unit(std::string_view word) {
   return word == "h" || word == "s" || word == "m" || word == "g" || word == "L";
 }

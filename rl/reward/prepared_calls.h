@@ -1,4 +1,4 @@
-// PreparedCalls: calls to child processes that are begun before anybody asks for their answers.
+// PreparedCalls: calls to child processes that begin before their answers are asked for.
 #pragma once
 
 #include <atomic>

@@ -1,13 +1,13 @@
 // ProcessPool: calls that may hang or crash, spread over child processes.
 //
 // The protocol, a JSON object a line over the child's descriptor 3: first comes the setup, answered
-// by {"ready": true} or {"fatal": why}; then calls, one at a time, each with an "id" that nobody
-// can guess, and answered by any object with that "id". A child that dies, answers no JSON or with
+// by {"ready": true} or {"fatal": why}; then calls, one at a time, each with an "id" that cannot be
+// guessed, and answered by any object with that "id". A child that dies, answers no JSON or with
 // another id, or exceeds the time limit is killed with all that it started and replaced. While a
 // call hangs, another process takes its place, so that its limit passes next to the others' work.
 //
 // With ProcessPoolOptions::copies the setup has "copies": true, and a program that answers
-// {"ready": true, "copies": true} is kept to make copies of: it has loaded what takes long to load,
+// {"ready": true, "copies": true} is kept to make copies of. It has loaded what takes long to load,
 // so that a process that is replaced costs milliseconds. One that answers without it is done: the
 // setups that follow have "copies": false.
 #pragma once

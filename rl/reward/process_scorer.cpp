@@ -80,6 +80,7 @@ json request_json(const ScoreRequest& request) {
 
 // Scores become single precision on their way to advantages; not a number compares as false, too.
 constexpr double kScoreMax = std::numeric_limits<float>::max();
+constexpr std::size_t kKindsToldMax = 20;  // of failures, in the log
 
 Score score_of(const json& message) {
   Score score;
@@ -150,7 +151,7 @@ Result<std::unique_ptr<ProcessScorer>> ProcessScorer::library(const fs::path& fi
 
 // The first of each kind in full; the rest are numbers in the metrics.
 void ProcessScorer::tell_first(const std::string& kind, const std::string& text) {
-  if (told_.emplace(kind, true).second && told_.size() < 20) LOG(warn, "{}: {}", what_, text);
+  if (told_.size() < kKindsToldMax && told_.insert(kind).second) LOG(warn, "{}: {}", what_, text);
 }
 
 void ProcessScorer::prepare(std::span<const ScoreRequest> requests) {

@@ -1,9 +1,14 @@
 // Scores by child processes: a user's Python file, or a shared library.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <span>
 #include <string>
 
 #include "rl/reward/prepared_calls.h"
@@ -11,13 +16,13 @@
 
 namespace rl {
 
-/// What both have in common.
+/// Of a scorer's child processes, whichever kind they are.
 struct ScoringLimits {
   std::size_t workers = 8;
   std::chrono::milliseconds timeout{10'000};  // of a call
   std::int64_t memory_bytes = 0;              // of a process's address space; 0: no limit
-  int retries = 2;
-  bool overtake = true;
+  int retries = 2;                            // of a call, after its first try
+  bool overtake = true;                       // see ProcessPoolOptions
 };
 
 /// How a Python function is called: for a sample by `data_source`, `solution_str`, `ground_truth`
@@ -53,7 +58,7 @@ class ProcessScorer : public Scorer {
 
   std::string what_;  // "compute_score of reward.py"
   PreparedCalls calls_;
-  std::map<std::string, bool> told_;  // kinds of failures that the log has seen
+  std::set<std::string> told_;  // kinds of failures that the log has seen
 };
 
 /// The request as scorers see it; verl's names.

@@ -87,7 +87,7 @@ constexpr std::string_view kFillers =
     " of the a an in on per each and is are for with about approximately exactly roughly only "
     "total altogether possible different distinct square squared cubic cubed sq cu linear cdot ";
 
-// Signs and names of measures beside those that may be plain words, and what is counted without
+// Signs and names of measures besides those that may be plain words, and what is counted without
 // saying what; singular.
 constexpr std::string_view kMeasures =
     " j kj w kw mw kwh wh v mv kv a ma n kn pa kpa mpa atm bar k c f l t ev kev mev hz khz mhz ghz "

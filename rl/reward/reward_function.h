@@ -74,8 +74,8 @@ class RewardFunction {
   RewardFunction(std::vector<WeightedScorer> parts, LengthPenalty penalty, bool failure_is_error)
       : parts_(std::move(parts)), penalty_(penalty), failure_is_error_(failure_is_error) {}
 
-  /// `response_tokens` are the requests' lengths. A request whose score is known keeps it as it is:
-  /// no scorer hears of it, and its length does not matter. kTaskFailed: a sample has no score and
+  /// `response_tokens` are the requests' lengths. A request whose score is known keeps it as it is.
+  /// No scorer hears of it, and its length does not matter. kTaskFailed: a sample has no score and
   /// reward.on_failure=error; or none of many has one, whatever it says.
   runtime::Result<RewardReport> score(std::span<const ScoreRequest> requests,
                                       std::span<const std::int64_t> response_tokens);

@@ -4,7 +4,7 @@
  *   cc -shared -fPIC -o reward.so reward.c
  *   starling train ... reward.shared_library.path=reward.so
  *
- * It is loaded into processes of its own (starling-reward-host), so that it may crash, hang or leak
+ * It is loaded into its own processes (starling-reward-host), so that it may crash, hang or leak
  * without harm to the training.
  */
 #ifndef STARLING_REWARD_LIBRARY_H

@@ -1,4 +1,4 @@
-// Scorer: what gives samples their scores, whoever does it: rules, a user's Python file, a server,
+// Scorer: the source of samples' scores: rules, a user's Python file, a server,
 // a shared library. Torch-free.
 #pragma once
 
@@ -76,7 +76,7 @@ class Scorer {
  public:
   virtual ~Scorer() = default;
 
-  /// Scores all. A sample that cannot be scored is a failed Score, not a failure of the call; the
+  /// Scores all. A sample that cannot be scored is a failed Score, not a failure of the call. The
   /// call fails for what is wrong with a row (kInvalidArgument, with its `where`) or with all of
   /// them.
   virtual runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) = 0;

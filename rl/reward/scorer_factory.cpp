@@ -181,7 +181,7 @@ Result<std::vector<WeightedScorer>> ScorerFactory::mixture(const ordered_json& e
                                    [&](const auto& other) { return other.name == part->name; });
     if (again)
       return invalid_argument("reward.mixture[" + std::to_string(i) + "]: there is a part '" +
-                              part->name + "' already: give it a name of its own (name: ...)");
+                              part->name + "' already: give it another name (name: ...)");
     scorers.push_back(std::move(*part));
   }
   return scorers;

@@ -122,7 +122,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::copy() {
 
 WorkerProcess::~WorkerProcess() {
   process_.signal(SIGSTOP);  // it starts nothing meanwhile, and stays the parent of orphans
-  // Those with a group or session of their own, too.
+  // Those with their own group or session, too.
   runtime::kill_descendants(process_.pid(), "STARLING_SCORER=" + std::to_string(process_.pid()));
   process_.signal_group(SIGKILL);  // also what has lost its parent
   process_.reap();

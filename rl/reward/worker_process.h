@@ -26,7 +26,7 @@ struct WorkerEnds {
 
 /// A resource; one thread. The child finds the socket at file descriptor 3, over which lines go
 /// both ways, and at 4 the end of a pipe that hangs up when the owner is gone. It is to be a keeper
-/// (PR_SET_CHILD_SUBREAPER) that does its work in a child: what is orphaned below stays its
+/// (PR_SET_CHILD_SUBREAPER) that does its work in a child. What is orphaned below stays its
 /// descendant, which is ended here, and by the keeper when the owner is gone. It also says in its
 /// environment who it is (STARLING_SCORER, its number), by which what it starts is found where it
 /// keeps nothing. Other children of the owner are left alone. Its stdin is empty; what it writes to
@@ -44,7 +44,7 @@ class WorkerProcess {
 
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
-  /// Ends it by SIGKILL, and with it what it started, in groups and sessions of their own too.
+  /// Ends it by SIGKILL, and with it what it started, in their own groups and sessions too.
   ~WorkerProcess();
 
   pid_t pid() const { return process_.pid(); }

@@ -22,7 +22,7 @@ BeamSearch::BeamSearch(const BeamSearchParams& params, std::vector<std::int32_t>
   CHECK(new_tokens_max_ > 0);
 }
 
-// So many that `width` go on even when every beam could stop in every way.
+// Enough that `width` go on even when every beam could stop in every way.
 std::int64_t BeamSearch::candidates_per_beam() const {
   return std::max<std::int64_t>(2, 1 + static_cast<std::int64_t>(stop_ids_.size())) * params_.width;
 }

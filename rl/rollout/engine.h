@@ -125,14 +125,14 @@ class Engine {
 
   /// To be called between two steps when the weights of the model have changed, in place or to
   /// another adapter. Tokens chosen from now on carry `version`. Whatever the policy, the prefix
-  /// cache forgets what the old weights computed, and weights in 8 bits are made anew.
+  /// cache forgets what the old weights computed, and weights in 8 bits are made again.
   void weights_changed(std::uint64_t version, OnNewWeights policy = OnNewWeights::kContinue);
   std::uint64_t weight_version() const;
 
-  /// Makes the 8-bit copy anew, as create() made it: to be called after every change of the weights
-  /// (an update, a version received, an adapter merged or taken out; using another adapter changes
-  /// none) that is not told by weights_changed(). Does nothing for fp32 weights, which need no
-  /// copy. Cost: one pass over the weights.
+  /// Makes the 8-bit copy again, as create() made it: to be called after every change of the
+  /// weights (an update, a version received, an adapter merged or taken out; using another adapter
+  /// changes none) that is not told by weights_changed(). Does nothing for fp32 weights, which need
+  /// no copy. Cost: one pass over the weights.
   void refresh_weights();
 
   /// Bytes of the 8-bit copy; 0 without one.

@@ -1,4 +1,4 @@
-// How a rollout engine works: its memory, its batch, who comes first.
+// Options of a rollout engine: its memory, its batch, its scheduling.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ struct EngineOptions {
   std::int64_t swap_bytes_max = std::int64_t{1} << 30;  // of Preemption::kSwap
   PrefixCaching prefix_caching = PrefixCaching::kWhileBusy;
   std::int64_t prefix_bytes_max = std::int64_t{256}
-                                  << 20;    // of the cache, in blocks that nobody uses
+                                  << 20;    // of the cache, in blocks that are not in use
   std::int64_t requests_max = 1 << 20;      // taken and not finished
   std::optional<Tokenizer> tokenizer = {};  // for text, stop strings and its end of sequence
   std::vector<std::int32_t> end_ids = {};   // ids that end a sequence besides the model's own

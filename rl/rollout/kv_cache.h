@@ -1,5 +1,5 @@
-// Keys and values of sequences in pages, as in PagedAttention (Kwon et al. 2023, arXiv:2309.06180):
-// a sequence's memory is a table of fixed-size blocks, and sequences with a common beginning share
+// Keys and values of sequences in pages, as in PagedAttention (Kwon et al. 2023, arXiv:2309.06180).
+// A sequence's memory is a table of fixed-size blocks, and sequences with a common beginning share
 // blocks by reference count.
 #pragma once
 
@@ -65,7 +65,7 @@ class KvCache {
   void save(std::int32_t block, float* to) const;
   void load(std::int32_t block, const float* from);
 
-  /// Gives the memory behind the blocks back to the system, where none is taken; it comes again as
+  /// Gives the memory behind the blocks back to the system, where none is taken. It comes again as
   /// they are written (on another device than the CPU: at the next use of rows()).
   void release_memory();
 

@@ -1,4 +1,4 @@
-// What changes logits before a token is chosen: penalties, biases, and what may not be chosen.
+// Changes to logits before a token is chosen: penalties, biases, and forbidden tokens.
 #pragma once
 
 #include <cstdint>

@@ -108,7 +108,7 @@ void OpenRequests::start(RunningRequest& running) {
     sequence.stretch = setting_.model.rope().stretch_of(length_max);
     sequence.beam = i;
   }
-  if (request.begun.empty())
+  if (request.partial.empty())
     begin(running);
   else
     go_on(running);
@@ -120,19 +120,19 @@ void OpenRequests::go_on(RunningRequest& running) {
   const Request& request = running.request;
   for (std::size_t i = 0; i < running.sequences.size(); ++i) {
     Sequence& sequence = *running.sequences[i];
-    const BegunSample& begun = request.begun[i];
+    const PartialSample& partial = request.partial[i];
     sequence.tokens = request.prompt_ids;
-    sequence.tokens.insert(sequence.tokens.end(), begun.ids.begin(), begun.ids.end());
-    sequence.completion->ids = begun.ids;
-    sequence.completion->logprobs = begun.logprobs;
-    sequence.completion->weight_versions = begun.weight_versions;
-    if (!begun.finished) scheduler_.add(&sequence);
+    sequence.tokens.insert(sequence.tokens.end(), partial.ids.begin(), partial.ids.end());
+    sequence.completion->ids = partial.ids;
+    sequence.completion->logprobs = partial.logprobs;
+    sequence.completion->weight_versions = partial.weight_versions;
+    if (!partial.finished) scheduler_.add(&sequence);
   }
   // Afterwards: with the last sample that ends the request does.
-  for (std::size_t i = 0; i < request.begun.size(); ++i) {
-    if (request.begun[i].finished)
+  for (std::size_t i = 0; i < request.partial.size(); ++i) {
+    if (request.partial[i].finished)
       finish(*running.sequences[i],
-             request.begun[i].stopped ? FinishReason::kStop : FinishReason::kLength);
+             request.partial[i].stopped ? FinishReason::kStop : FinishReason::kLength);
   }
 }
 

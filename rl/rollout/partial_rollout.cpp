@@ -12,7 +12,7 @@ using runtime::Status;
 
 namespace {
 
-BegunSample begun_of(Completion completion) {
+PartialSample begun_of(Completion completion) {
   const bool finished = completion.finish_reason != FinishReason::kAborted;
   return {.ids = std::move(completion.ids),
           .logprobs = std::move(completion.logprobs),
@@ -59,8 +59,9 @@ class Requests {
 
 }  // namespace
 
-Result<PartialDraw> draw_partially(Engine& engine, const Request& like,
-                                   std::span<const BegunPrompt> prompts, const PartialPlan& plan) {
+Result<PartialGeneration> generate_partially(Engine& engine, const Request& like,
+                                             std::span<const PartialPrompt> prompts,
+                                             const PartialPlan& plan) {
   const auto total = static_cast<std::int64_t>(prompts.size());
   if (plan.prompts < 0 || plan.prompts > total) {
     return runtime::invalid_argument("partial rollouts: " + std::to_string(plan.prompts) +
@@ -71,7 +72,7 @@ Result<PartialDraw> draw_partially(Engine& engine, const Request& like,
     Request request = like;
     request.prompt_ids = prompts[row].ids;
     request.sampling.seed = prompts[row].seed;
-    if (static_cast<std::int64_t>(row) >= plan.start_anew) request.begun = prompts[row].samples;
+    if (static_cast<std::int64_t>(row) >= plan.start_anew) request.partial = prompts[row].samples;
     requests.submit(std::move(request), row);
   }
   std::vector<std::vector<Completion>> of_row(prompts.size());
@@ -89,7 +90,7 @@ Result<PartialDraw> draw_partially(Engine& engine, const Request& like,
     if (status.ok()) status = requests.collect(of_row);
   }
   if (!status.ok()) return status;
-  PartialDraw draw;
+  PartialGeneration draw;
   std::vector<bool> taken(prompts.size());
   for (std::size_t row = 0;
        row < prompts.size() && static_cast<std::int64_t>(draw.finished.size()) < plan.prompts;
@@ -103,8 +104,8 @@ Result<PartialDraw> draw_partially(Engine& engine, const Request& like,
   if (status = requests.collect(of_row); !status.ok()) return status;
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     if (taken[row]) continue;
-    BegunPrompt& rest =
-        draw.rest.emplace_back(BegunPrompt{.ids = prompts[row].ids, .seed = prompts[row].seed});
+    PartialPrompt& rest =
+        draw.rest.emplace_back(PartialPrompt{.ids = prompts[row].ids, .seed = prompts[row].seed});
     for (Completion& completion : of_row[row])
       rest.samples.push_back(begun_of(std::move(completion)));
   }

@@ -16,7 +16,7 @@ namespace rl {
 
 /// A radix tree whose edges are the tokens of one full block (as SGLang's, Zheng et al. 2024,
 /// arXiv:2312.07104). Keys and values of a token depend on the tokens up to it, the weights, and
-/// the angles of its stretch (see Rope), so a path from a stretch's root names the bits of its
+/// the angles of its stretch (see Rope). So a path from a stretch's root names the bits of its
 /// blocks.
 ///
 /// The tree holds one reference to each of its blocks. A block that no one else holds is idle, and

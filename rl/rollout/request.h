@@ -1,4 +1,4 @@
-// What is asked of the rollout engine, and what it answers.
+// Requests to the rollout engine, and their completions.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct TokenScore {
 };
 
 /// Beam search as transformers does it: the `width` likeliest beginnings go on, and hypotheses that
-/// ended are ranked by their log-probability / tokens^length_penalty. Nothing is drawn:
+/// ended are ranked by their log-probability / tokens^length_penalty. Nothing is sampled:
 /// temperature, top-k, top-p and min-p do not apply; penalties, biases, bad words and
 /// min_new_tokens act on the log-probabilities.
 struct BeamSearchParams {
@@ -45,16 +45,16 @@ struct BeamSearchParams {
 
 /// How tokens are chosen. A value. Of a token's logit, in this order: repetition_penalty, presence
 /// and frequency penalties, logit_bias, what is forbidden (bad_words, stop ids before
-/// min_new_tokens), temperature, top_k, top_p, min_p.
+/// min_new_tokens), temperature, top_k, top_p, min_p. Size: a field a setting of a request.
 struct SamplingParams {
   float temperature = 1.0F;  // divides the logits; 0: greedy (the largest logit, the smaller id
                              // among equals), else at least 1e-4
   float top_p = 1.0F;  // the smallest set of likeliest tokens whose probability reaches it; (0, 1]
   std::int64_t top_k = 0;  // only the k likeliest; 0 (or negative, as verl writes it): all
   float first_temperature =
-      0.0F;  // above 0: the completion's first token is drawn at this temperature instead; its
+      0.0F;  // above 0: the completion's first token is sampled at this temperature instead; its
              // log-probability stays that at `temperature`; arXiv:2410.21236
-  std::int64_t first_top_k = 0;  // and from so many likeliest where top_k says all
+  std::int64_t first_top_k = 0;  // and from this many likeliest where top_k says all
   float min_p = 0.0F;  // only tokens at least this fraction as likely as the likeliest; 0: all
   float repetition_penalty =
       1.0F;  // logits of tokens that the prompt or the completion holds are divided by it where
@@ -77,11 +77,11 @@ struct SamplingParams {
            // others
   bool prompt_logprobs = false;  // also score the prompt
   std::int64_t prompt_top_logprobs =
-      0;  // so many likeliest tokens at each place of the prompt; at most 128
+      0;  // number of likeliest tokens at each place of the prompt; at most 128
   std::int64_t top_logprobs =
-      0;  // so many likeliest tokens at each place of the completion; at most 128
+      0;  // number of likeliest tokens at each place of the completion; at most 128
   bool processed_logprobs =
-      false;  // also the log-probs of what was drawn from, behind penalties, biases, top-k and all
+      false;          // also the log-probs of sampling, behind penalties, biases, top-k and all
   bool text = false;  // fill Completion::text and NewToken::text; needs EngineOptions::tokenizer
   bool skip_special_tokens = true;  // in the text
   BeamSearchParams beam = {};
@@ -98,16 +98,16 @@ struct VersionRun {
   bool operator==(const VersionRun&) const = default;
 };
 
-/// A sample as far as it was drawn: what is known of an aborted Completion, to go on behind it in
-/// another engine, or with other weights.
-struct BegunSample {
+/// A sample as far as it was generated: what is known of an aborted Completion, to go on behind it
+/// in another engine, or with other weights.
+struct PartialSample {
   std::vector<std::int32_t> ids;
   std::vector<float> logprobs;              // of each
   std::vector<VersionRun> weight_versions;  // of `ids`, in their order
-  bool finished = false;                    // nothing is to be drawn any more
+  bool finished = false;                    // nothing is to be generated any more
   bool stopped = false;  // it finished by a stop token, rather than for its length
   auto fields() { return std::tie(ids, logprobs, weight_versions, finished, stopped); }
-  bool operator==(const BegunSample&) const = default;
+  bool operator==(const PartialSample&) const = default;
 };
 
 /// One prompt.
@@ -115,15 +115,15 @@ struct Request {
   std::vector<std::int32_t> prompt_ids;  // not empty
   std::int64_t n = 1;                    // samples; they share the prompt's computation and memory
   std::int64_t best_of =
-      0;  // above n: so many are drawn, and the n of the highest mean log-prob returned, best first
+      0;  // above n: samples generated; the n of the highest mean log-prob are returned, best first
   std::int64_t priority = 0;          // SchedulingPolicy::kPriority: larger first
   std::int64_t predicted_tokens = 0;  // SchedulingPolicy::kLongestFirst: how long the completion
                                       // will likely be; 0: max_new_tokens
   SamplingParams sampling = {};
-  /// For each of the n samples what there is of it; or empty. What follows is drawn as if all of it
-  /// were one request: the draw of a token goes by its place. Not with beam search, best_of, stop
-  /// strings, text, top log-probabilities, processed ones or those of the prompt.
-  std::vector<BegunSample> begun = {};
+  /// For each of the n samples what there is of it; or empty. What follows is sampled as if all of
+  /// it were one request: the draw of a token goes by its place. Not with beam search, best_of,
+  /// stop strings, text, top log-probabilities, processed ones or those of the prompt.
+  std::vector<PartialSample> partial = {};
 };
 
 enum class FinishReason : std::uint8_t {
@@ -139,19 +139,19 @@ const char* to_string(FinishReason reason);
 /// One sample of one request.
 struct Completion {
   RequestId request = 0;    // of submit(); of generate(): index into its requests
-  std::int64_t sample = 0;  // which draw (below n or best_of), or which hypothesis (0: the best)
+  std::int64_t sample = 0;  // which sample (below n or best_of), or which hypothesis (0: the best)
   std::vector<std::int32_t> ids;
   /// Of `ids`: natural-log probabilities under softmax(logits / temperature) over the whole
   /// vocabulary (temperature 0 and beam search count as 1), before penalties, biases, top-k, top-p,
   /// min-p and what is forbidden. It is what Transformer::token_logprobs gives at the same
   /// temperature, to the bit.
   std::vector<float> logprobs;
-  std::vector<float> processed_logprobs;  // of `ids`, under what was drawn from; temperature 0:
+  std::vector<float> processed_logprobs;  // of `ids`, under what was sampled from; temperature 0:
                                           // penalties, biases and bans at temperature 1
   std::vector<std::vector<TokenScore>> top_logprobs;  // likeliest first, as `logprobs`
   std::vector<std::vector<TokenScore>>
       top_processed_logprobs;  // likeliest first, as `processed_logprobs`; may be shorter: what
-                               // can't be drawn is not there
+                               // can't be sampled is not there
   std::vector<float> prompt_logprobs;  // of prompt_ids[1..], when asked for; temperature 1
   std::vector<std::vector<TokenScore>> prompt_top_logprobs;  // at the places of prompt_ids[1..]
   std::string text;                         // of `ids`, without what a stop string cut off

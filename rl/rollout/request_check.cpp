@@ -50,7 +50,7 @@ runtime::Status check_ids(const EngineSetting& setting, const Request& request) 
 }
 
 runtime::Status check_begun(const EngineSetting& setting, const Request& request) {
-  if (request.begun.empty()) return {};
+  if (request.partial.empty()) return {};
   const SamplingParams& sampling = request.sampling;
   const bool plain = sampling.beam.width == 0 && request.best_of == 0 &&
                      sampling.stop_strings.empty() && !sampling.text &&
@@ -60,14 +60,14 @@ runtime::Status check_begun(const EngineSetting& setting, const Request& request
     return runtime::invalid_argument(
         "request: partial samples go with ids and their log-probabilities only: no beam search, "
         "best_of, stop strings, text, top, processed or prompt log-probabilities");
-  if (static_cast<std::int64_t>(request.begun.size()) != request.n) {
-    return runtime::invalid_argument("request: " + std::to_string(request.begun.size()) +
+  if (static_cast<std::int64_t>(request.partial.size()) != request.n) {
+    return runtime::invalid_argument("request: " + std::to_string(request.partial.size()) +
                                      " partial samples, n is " + std::to_string(request.n));
   }
   const std::int64_t room =
       std::min(sampling.max_new_tokens,
                setting.context_max() - static_cast<std::int64_t>(request.prompt_ids.size()));
-  for (const BegunSample& sample : request.begun) {
+  for (const PartialSample& sample : request.partial) {
     std::int64_t versioned = 0;
     for (const VersionRun& run : sample.weight_versions) versioned += run.tokens;
     const auto tokens = static_cast<std::int64_t>(sample.ids.size());

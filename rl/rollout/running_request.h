@@ -16,8 +16,8 @@ namespace rl {
 struct RunningRequest {
   RequestId id = 0;
   Request request;
-  std::vector<Completion> completions;               // of all draws; of beam search n
-  std::vector<std::unique_ptr<Sequence>> sequences;  // one per draw, or per beam
+  std::vector<Completion> completions;               // of all samples; of beam search n
+  std::vector<std::unique_ptr<Sequence>> sequences;  // one per sample, or per beam
   std::int64_t open =
       0;  // sequences that have not finished; of beam search 1 until the search is over
   EngineProgress* progress = nullptr;  // of the generate() that it belongs to

@@ -126,7 +126,7 @@ float logprob_of(kernel::ThreadPool& alone, std::span<const float> logits, float
   return logprob;
 }
 
-// Whether the row's token is drawn at first_temperature.
+// Whether the row's token is sampled at first_temperature.
 bool is_hot(const SampleRow& row) {
   return row.params->first_temperature > 0.0F && row.generated == 0;
 }

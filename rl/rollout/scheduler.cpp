@@ -53,7 +53,7 @@ void Scheduler::attach(Sequence& sequence) {
 }
 
 // Whether a sequence of this step reads full blocks of this one's beginning that the prefix cache
-// does not have yet: it will soon, and a later step takes them from there. The other one makes
+// does not have yet. It will soon, and a later step takes them from there. The other one makes
 // progress in every step that this one waits, so that it never waits for nothing.
 bool Scheduler::awaits_prefix(Sequence& sequence) {
   if (prefixes_ == nullptr || sequence.reads_prompt_rows || sequence.computed > 0 ||
@@ -80,7 +80,7 @@ bool Scheduler::awaits_prefix(Sequence& sequence) {
 }
 
 // Blocks for `count` more tokens. The block to be written first may be shared: then it becomes a
-// copy of its own. All or nothing.
+// separate copy. All or nothing.
 bool Scheduler::reserve(Sequence& sequence, std::int64_t count) {
   const std::int64_t size = cache_.block_tokens();
   const auto have = static_cast<std::int64_t>(sequence.blocks.size());

@@ -38,7 +38,7 @@ class Scheduler {
   /// comes from).
   void add(Sequence* sequence);
 
-  /// The next step. Every sequence in it has blocks of its own to write to. Empty exactly when no
+  /// The next step. Every sequence in it has its own blocks to write to. Empty exactly when no
   /// sequence is left, provided that the longest sequence alone fits the cache.
   std::vector<ScheduledTokens> schedule();
 

@@ -88,7 +88,7 @@ class DataStage {
   virtual nlohmann::json position() const = 0;
   virtual runtime::Status resume(const nlohmann::json& position) = 0;
 
-  /// Model (or adapter) and optimizer of now, to be written as Learner::save() does, beside the
+  /// Model (or adapter) and optimizer of now, to be written as Learner::save() does, during the
   /// next steps or before them: see WorkerGroup::state().
   virtual runtime::Result<WriteState> state(bool beside) const = 0;
   virtual runtime::Status load(const std::filesystem::path& folder) = 0;

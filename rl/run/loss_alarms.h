@@ -54,7 +54,7 @@ class LossAlarms {
   const LossAlarmOptions& options() const { return options_; }
 
   nlohmann::ordered_json to_json() const;
-  /// From a run's state, which has to_json() under kStateKey; one without it begins anew.
+  /// From a run's state, which has to_json() under kStateKey; one without it starts again.
   void restore(const nlohmann::ordered_json& state);
 
   static constexpr const char* kStateKey = "loss_alarms";

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rl/actor/slot_plan.h"
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 #include "rl/plan/memory_plan.h"
 #include "runtime/core/result.h"
 

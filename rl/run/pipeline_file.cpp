@@ -288,7 +288,7 @@ Result<PipelineFile> PipelineFile::load(const fs::path& file,
       return wrong(own == stage.keys.rend() ? file.string() : own->origin,
                    "stage " + stage.name + ": its folder " + stage.folder.string() +
                        " is that of stage " + pipeline.stages[before].name +
-                       ": give it one of its own (" + kFolderKey + ")");
+                       ": give it another one (" + kFolderKey + ")");
     }
   }
   return pipeline;

@@ -1,4 +1,4 @@
-// Which steps are profiled, and of whom.
+// The steps and the processes that are profiled.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How many steps a run has.
+// The number of steps of a run.
 #pragma once
 
 #include <cstdint>

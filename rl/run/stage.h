@@ -63,7 +63,8 @@ class Stage {
   /// The state of the run as a checkpoint has it (kRunStateFile).
   virtual nlohmann::ordered_json state(const RunProgress& progress) const = 0;
 
-  /// Copies what a checkpoint has: `beside` the steps that follow, or without a copy before them.
+  /// Copies what a checkpoint has; `beside`: during the next steps, else without a copy before
+  /// them.
   virtual runtime::Result<CheckpointSaver::WriteFiles> copy_state(
       bool beside, nlohmann::ordered_json state) const = 0;
 

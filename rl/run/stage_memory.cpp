@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/worker/frozen_sharding.h"
@@ -37,8 +37,8 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
   const StageOptions& options = setup.options;
   RowLengths rows = given;
   rows.longest = std::min({rows.longest, options.tokens_max, model->max_position_embeddings});
-  // Rows go to who has least, or to the leaf that has least, so that none gets more than so many of
-  // the longest ones.
+  // Rows go to who has least, or to the leaf that has least, so that none gets more than its share
+  // of the longest ones.
   const std::int64_t items = options.batch_rows * rows.items_per_row;
   const std::int64_t leaves = options.gradient_leaves > 0 ? options.gradient_leaves : setup.workers;
   const std::int64_t share = divide_up(items, setup.workers), leaf = divide_up(items, leaves);

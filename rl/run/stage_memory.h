@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 #include "rl/feed/row_lengths.h"
 #include "rl/plan/memory_plan.h"
 #include "rl/run/data_stage.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 
 namespace rl {
 namespace {

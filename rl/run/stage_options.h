@@ -30,6 +30,7 @@ struct StageInterval {
   }
 };
 
+/// Settings of a stage of training on data. Size: a field a key.
 struct StageOptions : StageWorkerOptions {
   std::int64_t batch_rows = 1;     // a step, over all workers
   std::int64_t tokens_max = 1024;  // of a sequence
@@ -61,7 +62,7 @@ struct StageOptions : StageWorkerOptions {
   /// and there is nothing to validate on.
   runtime::Status check_validation(const Config& config, bool validates) const;
 
-  /// Whether training goes on beside a checkpoint at some time: then there is a copy of what is
+  /// Whether training goes on during a checkpoint at some time: then there is a copy of what is
   /// saved.
   bool copies() const { return async_save && (save.repeats() || !save_best.goal.metric.empty()); }
 

@@ -37,10 +37,10 @@ class StageTrainer {
   StageTrainer& operator=(const StageTrainer&) = delete;
 
   /// Trains up to total_steps(), or until trainer.early_stop or stop() ends it, validating and
-  /// saving as the configuration says, and both after the last step; one that ends early is saved,
+  /// saving as the configuration says, and both after the last step. One that ends early is saved,
   /// too, and so are the steps before one whose data, or whose validation, fail.
   /// Checkpoints are written while the next steps are taken; the last is waited for. One that
-  /// cannot be written does not stop the training, unless it is the last: fit() returns that
+  /// cannot be written does not stop the training, unless it is the last. Then fit() returns that
   /// failure at the end. kTaskFailed: ten updates in a row had no finite gradient; an alarm went
   /// off, with trainer.alarms.action=stop.
   runtime::Status fit();
@@ -54,7 +54,7 @@ class StageTrainer {
     journal_.on_step(std::move(callback));
   }
 
-  /// For a call-back: no step is to follow the one that was told of. fit() saves it, unless
+  /// For a call-back: no step is to follow the one just reported. fit() saves it, unless
   /// trainer.save_freq=0, and returns.
   void stop() { journal_.stop(); }
 

@@ -14,7 +14,7 @@ runtime::Status check_same_vocabulary(const std::filesystem::path& student,
                                       const std::filesystem::path& teacher);
 
 /// For a model that only reads what the policy writes: a critic, a reference (`role`, for
-/// messages). It may know more tokens, and have no tokenizer of its own; then its size alone is
+/// messages). It may know more tokens, and have no own tokenizer. Then its size alone is
 /// looked at. kInvalidArgument: a token of the policy's that it takes for another one, or has no
 /// embedding for. Others: those of Tokenizer::load and ModelConfig::load.
 runtime::Status check_reads_vocabulary(const std::filesystem::path& policy,

@@ -107,7 +107,7 @@ void TrainingRun::record(Metrics metrics) {
   journal_.record({steps_done_, options_.total_steps, stage_.epoch(), std::move(metrics)});
 }
 
-// No step goes on beside the last one, so that it needs no copy.
+// No step follows the last one, so that it needs no copy.
 void TrainingRun::save(bool best, bool ends) {
   if ((!best && !saves_now()) || (!ends && saver_.losing())) return saver_.poll();
   const bool beside = options_.async_save && !ends;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 #include "rl/config/config.h"
 #include "rl/mesh/zero_level.h"
 #include "runtime/core/result.h"

@@ -1,5 +1,5 @@
-// The tree of a parsed template. Plain data: the parser makes it, the evaluator walks it, nobody
-// changes it in between.
+// The tree of a parsed template. Plain data: the parser makes it, the evaluator walks it, it does
+// not change in between.
 #pragma once
 
 #include <memory>

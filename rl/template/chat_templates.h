@@ -38,7 +38,7 @@ class ChatTemplates {
                                       const TemplateLimits& limits = {}) const;
 
   /// The same of a chat. A message whose content is null or left out, since it only calls tools, is
-  /// given to the template as it is; one for which that would write "None" or fail gets the empty
+  /// given to the template as it is. One for which that would write "None" or fail gets the empty
   /// text.
   runtime::Result<std::string> render_chat(const nlohmann::ordered_json& variables,
                                            const TemplateLimits& limits = {}) const;

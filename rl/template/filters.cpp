@@ -1,4 +1,4 @@
-// Filters on text and single values; those on lists are in template_list_filters.cpp.
+// Filters on text and single values; those on lists are in list_filters.cpp.
 #include <array>
 #include <charconv>
 #include <cmath>

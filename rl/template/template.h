@@ -37,7 +37,7 @@ class ChatTemplate {
   /// the line.
   static runtime::Result<ChatTemplate> parse(std::string_view source);
 
-  /// `variables` is an object whose members are the template's variables; the order of keys is
+  /// `variables` is an object whose members are the template's variables. The order of keys is
   /// kept, so `tojson` shows it. kInvalidArgument: the template failed, with Python's words for it
   /// ("TypeError: 'NoneType' object is not iterable", or "TemplateError: ..." from
   /// raise_exception); kUnimplemented: a filter, test or method that is not supported, by name and

@@ -305,7 +305,7 @@ bool TemplateValue::same_as(const TemplateValue& other) const {
 
 namespace {
 
-// What is known of integers beyond 64 bits, and of those within beside them.
+// What is known of integers beyond 64 bits, and of those within 64 bits with them.
 bool integral(const TemplateValue& value) {
   return value.is_big_integer() || value.is_int() || value.is_bool();
 }

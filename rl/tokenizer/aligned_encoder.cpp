@@ -11,8 +11,8 @@ using runtime::Status;
 
 namespace {
 
-// White space at an end of a token as its vocabulary spells it: byte-level vocabularies have a
-// character of their own for it.
+// White space at an end of a token as its vocabulary spells it: byte-level vocabularies have their
+// own character for it.
 bool is_blank(char32_t c) { return c == byte_to_character(' ') || is_white_space(c); }
 
 // In characters, as Hugging Face counts.

@@ -1,4 +1,4 @@
-// GGUF vocabularies to pipelines. GGUF names its pre-tokenizer instead of describing it; the table
+// GGUF vocabularies to pipelines. GGUF names its pre-tokenizer instead of describing it. The table
 // below says what each name stands for, and an unknown name is refused, since a wrong split would
 // give plausible but wrong ids.
 #include <algorithm>
@@ -51,7 +51,7 @@ Result<PreTokenizerKind> find_pre_tokenizer(std::string_view name) {
   const auto is_one_of = [name](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  // SmolLM's digits are single because its merges join none, not by a split of their own:
+  // SmolLM's digits are single because its merges join none, not by their own split:
   // transformers reads "smollm" as GPT-2's pattern, and our reference ids are its.
   if (is_one_of({"gpt-2", "phi-2", "mpt", "olmo", "smollm"}))
     return PreTokenizerKind{{kGpt2Pattern}};

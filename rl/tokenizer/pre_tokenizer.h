@@ -51,7 +51,7 @@ class PreTokenizer {
   /// Splits or rewrites every piece. Errors: kResourceExhausted (a pattern gave up on the text).
   virtual runtime::Status apply(PieceList& list, RegexScratch& scratch) const = 0;
 
-  /// If the last step maps bytes to GPT-2's characters, makes it skip that and returns true: a
+  /// If the last step maps bytes to GPT-2's characters, makes it skip that and returns true. A
   /// byte-level model can then look bytes up directly, which is several times faster than spelling
   /// them out.
   virtual bool defer_byte_level() { return false; }

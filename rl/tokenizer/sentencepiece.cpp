@@ -24,7 +24,7 @@ namespace {
 
 using Type = SentencePiece::Type;
 
-// Classes that read the model as it is; others move ids or add tokens of their own.
+// Classes that read the model as it is; others move ids or add their own tokens.
 constexpr std::string_view kPlainClasses[] = {"",
                                               "LlamaTokenizer",
                                               "CodeLlamaTokenizer",

@@ -1,5 +1,5 @@
-// The special tokens that the files beside a vocabulary name: bos_token and its like, a model's own
-// (image_token), and those without a name.
+// The special tokens that the files next to a vocabulary name: bos_token and its like, a model's
+// own (image_token), and those without a name.
 #pragma once
 
 #include <span>

@@ -15,7 +15,7 @@ namespace {
 // id brings one or more.
 constexpr std::size_t kWaitingMax = 4;
 
-// How many ids without a text of their own are kept as context.
+// How many ids without their own text are kept as context.
 constexpr std::size_t kContextMax = 64;
 
 }  // namespace

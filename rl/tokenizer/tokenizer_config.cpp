@@ -77,7 +77,7 @@ Result<Templates> template_files(const fs::path& folder) {
   return templates;
 }
 
-// Files of their own go before what the configs say. transformers then drops the configs'
+// Separate files go before what the configs say. transformers then drops the configs'
 // templates of other names as well; here a default one stays.
 Result<Templates> read_templates(const fs::path& folder, const json& config) {
   auto templates = template_files(folder);

@@ -24,15 +24,15 @@ runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json
     std::string_view json, std::string_view name);
 
 /// A folder with vocab.json and merges.txt: classes GPT2Tokenizer (GPT-2, OPT) and Qwen2Tokenizer,
-/// tokens and begin and end as transformers takes them from the files beside. Errors name the file;
-/// kUnimplemented another class.
+/// tokens and begin and end as transformers takes them from the files next to it. Errors name the
+/// file; kUnimplemented another class.
 runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_vocab_and_merges(
     const std::filesystem::path& folder);
 
 /// A SentencePiece model (unigram or BPE) in memory; `name` is for error messages, `folder` (may be
 /// empty) holds the files next to it. Tokenizes as the sentencepiece library does. With a
 /// tokenizer_config.json in the folder control symbols are found in a text and begin and end added
-/// as transformers does; with "legacy": false only the beginning of a text gets a space. Errors
+/// as transformers does. With "legacy": false only the beginning of a text gets a space. Errors
 /// name the field; kUnimplemented a class or a kind of model that would need more.
 runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_sentencepiece(
     std::string_view bytes, std::string_view name, const std::filesystem::path& folder);

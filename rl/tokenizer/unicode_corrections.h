@@ -1,5 +1,5 @@
-// Where Unicode, as Hugging Face's tokenizers (0.23.3) have it, is not that of utf8proc (15) and
-// PCRE2 (14): models were trained with those tables, several of them, from Unicode 8 to 17.
+// Differences between Unicode in Hugging Face's tokenizers (0.23.3) and in utf8proc (15) and PCRE2
+// (14): models were trained with those tables, several of them, from Unicode 8 to 17.
 #pragma once
 
 #include <cstdint>

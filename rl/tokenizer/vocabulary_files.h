@@ -1,7 +1,7 @@
-// What lies next to a vocabulary in Hugging Face's older layouts (vocab.json and merges.txt, or a
-// SentencePiece model): which class reads it, its added and special tokens, and whether begin and
-// end tokens are added. transformers converts such a folder when it loads it; here the same comes
-// out.
+// Files next to a vocabulary in Hugging Face's older layouts (vocab.json and merges.txt, or a
+// SentencePiece model): the class that reads it, its added and special tokens, and whether begin
+// and end tokens are added. transformers converts such a folder when it loads it. Here the same
+// comes out.
 #pragma once
 
 #include <cstdint>

@@ -14,11 +14,11 @@
 
 namespace rl {
 
-/// Writes to a temporary file beside `path` (or beside what it links to), which commit() syncs and
-/// renames over it. It is locked (flock) meanwhile: others see that its writer lives. Destroyed
+/// Writes to a temporary file next to `path` (or next to what it links to), which commit() syncs
+/// and renames over it. It is locked (flock) meanwhile: others see that its writer lives. Destroyed
 /// before that, the temporary file is removed and an old file at `path`
 /// stays as it was. Not thread-safe. Files known to be large go past the page cache, by a
-/// BlockWriter, where the file system can: a checkpoint's pages would be fresh memory, which costs
+/// BlockWriter, where the file system can. A checkpoint's pages would be fresh memory, which costs
 /// more than the disk, and push out what is read again.
 class AtomicFile {
  public:

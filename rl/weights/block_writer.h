@@ -1,4 +1,4 @@
-// BlockWriter: stretches of a file on their way to the disk, written by a thread of its own.
+// BlockWriter: stretches of a file on their way to the disk, written by its own thread.
 #pragma once
 
 #include <condition_variable>

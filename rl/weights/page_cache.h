@@ -1,4 +1,4 @@
-// Files beside the page cache: bytes that nobody reads again soon go between memory and disk
+// File access past the page cache: bytes that are not read again soon go between memory and disk
 // directly (O_DIRECT), where the file system can.
 #pragma once
 

@@ -52,7 +52,7 @@ struct TensorView {
 
 /// Writes tensors with string metadata ({"format": "pt"} is what transformers expects) to `file`.
 /// Atomic: a temporary file next to it is written, synced and renamed, so that readers see the old
-/// file or the new one; after an error the old file is untouched and the temporary one removed.
+/// file or the new one. After an error the old file is untouched and the temporary one removed.
 /// SIGXFSZ must be ignored where a file-size limit is set. Errors: kInvalidArgument (duplicate
 /// name, shape that does not fit the data), kResourceExhausted (disk full), errno's otherwise.
 runtime::Status write_safetensors(const std::filesystem::path& file,

@@ -343,7 +343,7 @@ class Machine {
     std::string_view digits;
     if (!read(length) || !read_text(length, digits)) return truncated();
     if (length > 8) {
-      push(Kind::kOther);  // beyond any size; whoever needs an integer will say so
+      push(Kind::kOther);  // beyond any size; a caller that needs an integer says so
       return {};
     }
     std::uint64_t value = 0;
@@ -550,7 +550,7 @@ class Machine {
   Status build() {
     Value state;
     if (!pop(state) || stack_.empty() || stack_.back().kind != Kind::kDict) return misuse();
-    return state.kind == Kind::kDict ? Status() : refused("a dictionary with a state of its own");
+    return state.kind == Kind::kDict ? Status() : refused("a dictionary with its own state");
   }
 
   Result<std::vector<PickledTensor>> take_tensors() {

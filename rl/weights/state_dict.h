@@ -1,5 +1,5 @@
 // The pickle inside a PyTorch file, read as what it has to be: a dictionary of names and tensors. A
-// pickle is a program that may call any function of Python; here is an interpreter that knows the
+// pickle is a program that may call any function of Python. Here is an interpreter that knows the
 // few instructions and names that torch.save writes for tensors and refuses all others by name, so
 // that nothing in a file can run. LibTorch's own unpickler resolves class names through its
 // compiler's type parser, builds objects with hooks and trusts counts; it is meant for files that

@@ -1,5 +1,5 @@
 // WeightSource: named tensors in files, read as fp32. Invariant: every tensor listed lies wholly
-// inside its file, so a read after a successful open can fail only on a wrong name, a wrong output
+// inside its file. So a read after a successful open can fail only on a wrong name, a wrong output
 // size, or a disk that cannot read the file.
 #pragma once
 

@@ -135,7 +135,7 @@ Result<RolloutBatch> PolicyGenerator::draw(const PromptBatch& prompts, const Sam
 Result<PartialBatch> PolicyGenerator::generate_partially(const PartialPrompts& prompts,
                                                          const PartialPlan& plan,
                                                          std::uint64_t version) {
-  std::vector<BegunPrompt> all = prompts.begun;
+  std::vector<PartialPrompt> all = prompts.partial;
   for (const PromptBatch& fresh : prompts.fresh) {
     if (!fresh.ids.consistent() ||
         static_cast<std::int64_t>(fresh.seeds.size()) != fresh.ids.rows())
@@ -149,19 +149,20 @@ Result<PartialBatch> PolicyGenerator::generate_partially(const PartialPrompts& p
   const auto here = weights_.bring();
   if (!here.ok()) return here.status();
   engine_->weights_changed(version);
-  Result<PartialDraw> draw = draw_partially(*engine_, request_like(options_.training), all, plan);
-  if (!draw.ok()) return draw.status();
+  Result<PartialGeneration> generated =
+      rl::generate_partially(*engine_, request_like(options_.training), all, plan);
+  if (!generated.ok()) return generated.status();
   PartialBatch partial{.batch = {},
-                       .finished = std::move(draw->finished),
+                       .finished = std::move(generated->finished),
                        .oldest = {},
                        .newest = {},
-                       .rest = std::move(draw->rest)};
+                       .rest = std::move(generated->rest)};
   for (std::size_t i = 0; i < partial.finished.size(); ++i) {
     partial.batch.prompts.append(all[static_cast<std::size_t>(partial.finished[i])].ids);
     const Status appended =
-        append_samples(partial.batch, static_cast<std::int32_t>(i), draw->completions[i]);
+        append_samples(partial.batch, static_cast<std::int32_t>(i), generated->completions[i]);
     if (!appended.ok()) return appended;
-    for (const Completion& completion : draw->completions[i]) {
+    for (const Completion& completion : generated->completions[i]) {
       partial.oldest.push_back(
           static_cast<std::int64_t>(completion.weight_versions.front().version));
       partial.newest.push_back(

@@ -22,7 +22,7 @@ namespace rl {
 
 /// Prompts for partial rollouts, oldest first: those that a draw before has begun, and new ones.
 struct PartialPrompts {
-  std::vector<BegunPrompt> begun;
+  std::vector<PartialPrompt> partial;
   std::vector<PromptBatch> fresh;
 };
 
@@ -33,7 +33,7 @@ struct PartialBatch {
   std::vector<std::int64_t>
       oldest;  // per sample: the first and the last version of the weights that drew it
   std::vector<std::int64_t> newest;
-  std::vector<BegunPrompt> rest;
+  std::vector<PartialPrompt> rest;
 };
 
 /// How a policy generates.
@@ -67,13 +67,13 @@ class PolicyGenerator {
   runtime::Result<RolloutBatch> generate_greedy(const PromptBatch& prompts);
 
   /// Of those prompts as many as the plan says, with the weights of now, which are that version;
-  /// see draw_partially(). Errors: its.
+  /// see generate_partially(). Errors: its.
   runtime::Result<PartialBatch> generate_partially(const PartialPrompts& prompts,
                                                    const PartialPlan& plan, std::uint64_t version);
 
   /// Of the samples drawn since this was asked last: what became of calls of tools. Empty without
   /// several turns.
-  Metrics take_draw_metrics() { return agent_ ? agent_->take_metrics() : Metrics(); }
+  Metrics take_generation_metrics() { return agent_ ? agent_->take_metrics() : Metrics(); }
 
   /// The weights became that version, between two calls.
   void weights_changed(std::uint64_t version) { engine_->weights_changed(version); }

@@ -12,7 +12,7 @@
 
 #include "rl/algo/disco_loss.h"
 #include "rl/algo/masked.h"
-#include "rl/config/own_choices.h"
+#include "rl/config/custom_choices.h"
 
 namespace rl {
 namespace {
@@ -44,17 +44,17 @@ Result<PolicyLossMode> parse_loss_mode(const std::string& name) {
     if (name == text) return mode;
     known += (known.empty() ? "" : ", ") + std::string(text);
   }
-  if (find_policy_loss(name) != nullptr) return PolicyLossMode::kOwn;
+  if (find_policy_loss(name) != nullptr) return PolicyLossMode::kCustom;
   for (const std::string& own : added_choices(kLossMode)) known += ", " + own;
   return runtime::invalid_argument("policy loss \"" + name + "\" is none of " + known +
                                    "; register a custom one in main before run(), in workers too");
 }
 
 // The loss of that name, with its numbers as the configuration has them.
-OwnPolicyLoss read_own_loss(ConfigReader& read, const std::string& name) {
-  const OwnPolicyLoss* registered = find_policy_loss(name);
+CustomPolicyLoss read_own_loss(ConfigReader& read, const std::string& name) {
+  const CustomPolicyLoss* registered = find_policy_loss(name);
   if (registered == nullptr) return {};
-  OwnPolicyLoss own = *registered;
+  CustomPolicyLoss own = *registered;
   for (auto& [key, value] : own.numbers)
     value = read.find_float(std::string(kObjectiveActor) + "policy_loss." + key).value_or(value);
   return own;
@@ -157,7 +157,7 @@ std::optional<PolicyLoss> ratio_loss(const PolicyObjective& objective, const Obj
     case PolicyLossMode::kGpg: return policy_gradient_loss(in.logprobs_BT, in.advantages_BT);
     case PolicyLossMode::kDisco:
     case PolicyLossMode::kGeoMean:
-    case PolicyLossMode::kOwn: break;
+    case PolicyLossMode::kCustom: break;
   }
   return std::nullopt;
 }

@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "rl/algo/aggregate.h"
+#include "rl/algo/custom_policy_loss.h"
 #include "rl/algo/gated_loss.h"
 #include "rl/algo/kl.h"
-#include "rl/algo/own_policy_loss.h"
 #include "rl/algo/policy_loss.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/config/config.h"
@@ -38,9 +38,9 @@ enum class PolicyLossMode {
   kDppoTv,   // "dppo_tv": tokens that left a trust region of total variation have no gradient
   kDppoKl,   // "dppo_kl": the same by KL
   kDro,      // "dro": the policy gradient with a quadratic price for leaving the old policy
-  kDisco,  // "disco": right responses above the wrong ones of their prompt, the wrong ones of high
-           // scores first, and a bound on the KL
-  kOwn,    // what register_policy_loss() has named
+  kDisco,   // "disco": right responses above the wrong ones of their prompt, the wrong ones of high
+            // scores first, and a bound on the KL
+  kCustom,  // what register_policy_loss() has named
   kReinforce,  // the policy gradient weighted by truncated ratios: rollout_correction with
                // bypass_mode=true and loss_type=reinforce
 };
@@ -52,7 +52,7 @@ struct PolicyObjective {
   SapoOptions sapo;                                // of kSapo
   double dro_beta = 0.0;                           // of kDro
   DiscoOptions disco;                              // of kDisco
-  OwnPolicyLoss own;                               // of kOwn
+  CustomPolicyLoss own;                            // of kCustom
   std::optional<ImportanceWeightOptions> weights;  // of kReinforce; nothing: every weight is 1
   AggregationMode aggregation = AggregationMode::kTokenMean;
   double horizon = 512;  // tokens that seq-mean-token-sum-norm divides by
@@ -79,7 +79,7 @@ struct PolicyObjective {
 /// The loss of these samples as their part of the mini-batch's: summed over micro-batches and
 /// workers, losses and gradients are those of the whole, since every denominator is one of
 /// `mini_batch`'s totals. Adds actor/... to `metrics`, parts likewise. Errors: those of
-/// OwnPolicyLoss::loss().
+/// CustomPolicyLoss::loss().
 runtime::Result<at::Tensor> policy_objective(const PolicyObjective& objective,
                                              const ObjectiveInputs& inputs,
                                              const MiniBatch& mini_batch, Metrics& metrics);

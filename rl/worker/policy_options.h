@@ -94,6 +94,7 @@ struct EngineLimits {
   static runtime::Result<EngineLimits> from_config(const Config& config, const std::string& device);
 };
 
+/// Settings of a policy worker. Size: a field a key, or a group of keys.
 struct PolicyOptions {
   std::filesystem::path model;  // a Hugging Face folder or .gguf file
   int threads = 1;              // of this worker

@@ -38,7 +38,7 @@ class PolicyWorker {
                                                    const PartialPlan& plan, std::uint64_t version) {
     return generator_->generate_partially(prompts, plan, version);
   }
-  Metrics take_draw_metrics() { return generator_->take_draw_metrics(); }
+  Metrics take_generation_metrics() { return generator_->take_generation_metrics(); }
   const Engine& engine() const { return generator_->engine(); }
 
   // -- See PolicyLearner

@@ -47,11 +47,24 @@ Advantages token_advantages(const at::Tensor& rewards_BT, const at::Tensor& mask
       const std::vector<float> baselines(task.baselines.begin(), task.baselines.end());
       return remax(rewards_BT, borrowed(baselines), mask_BT);
     }
+    case AdvantageEstimator::kGae:
+      return gae(rewards_BT, pad_rows(borrowed(values), lengths), mask_BT, options.gae);
     case AdvantageEstimator::kOptimalTokenBaseline:
     case AdvantageEstimator::kTirOptimalTokenBaseline:
       runtime::check_failed(__FILE__, __LINE__, "advantages that need probabilities");
-    default: return gae(rewards_BT, pad_rows(borrowed(values), lengths), mask_BT, options.gae);
+    // One number for a response: is_per_token of their traits is false.
+    case AdvantageEstimator::kGrpo:
+    case AdvantageEstimator::kGdpo:
+    case AdvantageEstimator::kGrpoPassk:
+    case AdvantageEstimator::kRloo:
+    case AdvantageEstimator::kOpo:
+    case AdvantageEstimator::kGpg:
+    case AdvantageEstimator::kReinforcePlusPlusBaseline:
+    case AdvantageEstimator::kCodapo:
+    case AdvantageEstimator::kDisco:
+    case AdvantageEstimator::kCustom: break;
   }
+  runtime::check_failed(__FILE__, __LINE__, "an estimator of whole responses has no token's");
 }
 
 // Values of learned tokens at their places in the response, zeros where something else stands.

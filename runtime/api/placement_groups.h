@@ -20,7 +20,7 @@ class PlacementGroupApi {
   /// Asks for bundles to put actors in (ActorOptions::bundle); docs/guide/placement.md. Does not
   /// block: many can be under way at once, and PendingGroup::get() waits for one. The group ends
   /// with the job, unless it is detached. When one of its nodes is lost, it gives everything back
-  /// and is placed again as a whole: its actors restart there, as their max_restarts allow (each
+  /// and is placed again as a whole. Its actors restart there, as their max_restarts allow (each
   /// uses up one, unless the node was drained), and the others die. Errors, told by get():
   /// kResourceExhausted at the deadline, with what is missing and the nearest node;
   /// kInvalidArgument (an amount that cannot be meant, a name that is taken).

@@ -19,7 +19,7 @@ class PublishedApi {
  public:
   explicit PublishedApi(const Connection& connection) : connection_(connection) {}
 
-  /// Gives the cluster an object under a name and a version: it outlives this process, the job (in
+  /// Gives the cluster an object under a name and a version. It outlives this process, the job (in
   /// a namespace that the job does not have to itself) and the process that made it. What lies in a
   /// node's store stays there, uncopied if it is of a MiB or more; small values go to the head.
   /// Returns once the cluster keeps it. Errors: kInvalidArgument (the version is not larger than
@@ -51,7 +51,7 @@ class PublishedApi {
     return ObjectRef<T>(when_found(name, published_detail::type_of<T>(), query, until.at()));
   }
   /// Calls back for the version that is there now, if there is one, and for later ones; when
-  /// several come at once, for the latest alone. Versions up to one that it was told of are no
+  /// several come at once, for the latest alone. Versions up to one that it has received are no
   /// news, also when the name was unpublished in between.
   Watch watch(const std::string& name, std::function<void(const PublishedEvent&)> callback,
               const std::string& name_space = {});

@@ -14,9 +14,8 @@ class Until {
   Until() = default;
   Until(Deadline at) : at_(at) {}  // NOLINT(google-explicit-constructor): `get(ref, deadline)`
   template <class Rep, class Period>
-  Until(std::chrono::duration<Rep, Period>
-            from_now)  // NOLINT(google-explicit-constructor): `get(ref, 5s)`
-      : at_(deadline_after(from_now)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): `get(ref, 5s)`
+  Until(std::chrono::duration<Rep, Period> from_now) : at_(deadline_after(from_now)) {}
 
   Deadline at() const { return at_; }
 

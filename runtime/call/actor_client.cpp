@@ -276,7 +276,7 @@ Status ActorClient::cancel(const OutgoingCallPtr& call, CancelMode mode) {
   return invalid_argument(self.describe() +
                           " shares its process with other actors: a call that it runs is asked to "
                           "end but cannot be forced to; that takes a "
-                          "process of its own (Isolation::kProcess)");
+                          "separate process (Isolation::kProcess)");
 }
 
 void ActorClient::send(const OutgoingCallPtr& call, Section& section) {

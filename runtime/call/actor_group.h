@@ -48,7 +48,7 @@ Split<std::vector<V>> split_evenly(const std::vector<V>& values, std::size_t par
   return result;
 }
 
-/// The reverse, for Runtime::collect: the elements of all parts in order of rank.
+/// The reverse, for ObjectApi::collect: the elements of all parts in order of rank.
 template <class V>
 std::vector<V> concatenate(std::vector<std::vector<V>> parts) {
   std::vector<V> all;
@@ -124,10 +124,10 @@ class ActorGroup {
   auto end() const { return members_.end(); }
 
   /// Calls the method on every member, without waiting in between: one result per rank, for
-  /// Runtime::gather, collect, as_completed or wait. An argument goes to all, unless it is split()
-  /// or by_rank(): then each member gets its own. Arguments that are the same for all are encoded
-  /// once, and large ones stored once. A split of another size than the group fails all calls with
-  /// kInvalidArgument. All calls have the same deadline.
+  /// ObjectApi::gather, collect, as_completed or Runtime::wait. An argument goes to all, unless it
+  /// is split() or by_rank(): then each member gets its own. Arguments that are the same for all
+  /// are encoded once, and large ones stored once. A split of another size than the group fails all
+  /// calls with kInvalidArgument. All calls have the same deadline.
   template <class M, class... Args>
   auto call(M method, const Args&... args) const {
     return call(CallOptions{}, method, args...);

@@ -28,7 +28,7 @@ OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKe
                        Encoder& arguments, std::chrono::milliseconds timeout, std::uint32_t window);
 }  // namespace handle_detail
 
-/// Copyable and serialisable; any thread may use it. It does not keep the actor alive: an actor
+/// Copyable and serialisable; any thread may use it. It does not keep the actor alive. An actor
 /// lives until it is killed or terminated, its process dies without a restart left, or its owner
 /// ends (the actor or driver that spawned it), unless it is detached. Calls of one process to one
 /// actor run in the order in which they were made, one at a time, each at most once unless it may

@@ -25,12 +25,12 @@ enum class Isolation : std::uint8_t {
   kProcess,  // nothing: a crash takes it alone, kill ends it at once
   /// Other shared actors of its job on the node with the same env and threads. Costs about a KiB
   /// instead of a process. Each runs one call at a time, in order (unless max_concurrency says
-  /// otherwise), beside the others on one thread per CPU. A crash takes them all; kill waits for no
-  /// call but interrupts none either.
+  /// otherwise), next to the others on one thread per CPU. A crash takes them all; kill waits for
+  /// no call but interrupts none either.
   kShared,
 };
 
-/// `ActorOptions options{.name = "trainer", .cpus = 2};`
+/// `ActorOptions options{.name = "trainer", .cpus = 2};` Size: a field a setting of `spawn`.
 struct ActorOptions {
   std::string name{};  // to be found with Runtime::get_actor; empty: anonymous. Unique among the
                        // living of its namespace
@@ -53,7 +53,7 @@ struct ActorOptions {
   double gpus = 0;
   ResourceMap resources{};    // further amounts, by name
   std::uint32_t threads = 0;  // of OpenMP and MKL in the worker; 0: as many as cpus, at least 1
-  /// Calls run at once, each on a thread of its own; the class then guards its state itself. Calls
+  /// Calls run at once, each on its own thread; the class then guards its state itself. Calls
   /// of one caller still start in order.
   std::uint32_t max_concurrency = 1;
   /// More calls at once for some methods: `{{"io", 4}, {"compute", 1}}`, with methods assigned by
@@ -61,7 +61,7 @@ struct ActorOptions {
   /// other; max_concurrency is for methods in none.
   ConcurrencyGroups concurrency_groups{};
   /// A call whose arguments are not there yet (an ObjectRef of a call that still runs) does not
-  /// hold up calls that its caller made after it: each starts as soon as its own arguments are
+  /// hold up calls that its caller made after it. Each starts as soon as its own arguments are
   /// there. Otherwise calls of one caller start in the order in which they were made.
   bool out_of_order = false;
   /// Cores of its node that the actor's process is pinned to; empty: any.
@@ -104,7 +104,7 @@ Status check_amounts(double cpus, double gpus, const ResourceMap& resources);
 enum class CancelMode {
   kCooperative,  // waiting, it never runs; running, it is told (CallContext), and ends when it
                  // looks
-  kForce,  // as well; and if the actor has a process of its own that runs the call, that process is
+  kForce,  // as well; and if the actor has its own process that runs the call, that process is
            // ended
 };
 

@@ -1,4 +1,4 @@
-// Whose code runs on a thread: what an actor spawns is its own, and ends with it.
+// The actor whose code runs on a thread: what an actor spawns is its own, and ends with it.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // cycles among these.
 //
 // A wait that lasts is announced to the process of the awaited call, along the connection that the
-// call went over; no connection leads to an actor that is being made, so that what waits for its
+// call went over. No connection leads to an actor that is being made, so that what waits for its
 // constructor is announced by way of the head. If the awaited call is held up by one that waits
 // itself (it is that one, or stands in line behind it before an actor that runs one call at a
 // time), the search goes on to what that one waits for. A search that comes back to its origin has
@@ -90,7 +90,7 @@ class BlockedCalls {
   /// all of them.
   class Registered {
    public:
-    /// `bounded`: it has a limit of time of its own.
+    /// `bounded`: it has its own time limit.
     Registered(BlockedCalls& table, const ServedCall& call, Producers producers, bool bounded);
     Registered(const Registered&) = delete;
     Registered& operator=(const Registered&) = delete;

@@ -84,8 +84,8 @@ void send_notice(Channel& channel, const CallNotice& notice, Flush flush = Flush
 Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
                    const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_lease,
                    CallRequest* call, ObjectValue* arguments);
-/// What is to be said to the actor of a reply that nobody waits for any more; nothing when it lends
-/// nothing, or is malformed.
+/// What is to be said to the actor of a reply that no caller waits for any more; nothing when it
+/// lends nothing, or is malformed.
 std::optional<CallNotice> release_of(const Buffer& reply_meta);
 Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
                     const MakeLease& make_lease, CallReply* reply, ObjectValue* value);

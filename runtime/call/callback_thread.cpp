@@ -33,7 +33,7 @@ void CallbackThread::stop() {
     changed_.notify_one();
     if (!thread_.is_current())
       std::swap(ended,
-                thread_);  // else a callback stops its own runtime, and nobody waits for it here
+                thread_);  // else a callback stops its own runtime, and no thread waits for it here
   }
   if (ended.joinable()) ended.join();
 }

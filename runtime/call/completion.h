@@ -1,4 +1,4 @@
-// Completions<T>: results in the order in which they come. What Runtime::as_completed returns.
+// Completions<T>: results in the order in which they come. What ObjectApi::as_completed returns.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,12 @@ namespace completion_detail {
 /// CompletionQueue for headers that do without the event loop.
 std::shared_ptr<CompletionQueue> watch(std::vector<ObjectStatePtr> objects);
 std::optional<std::size_t> next(CompletionQueue& queue, Deadline deadline);
-/// An object that settles with them: see Runtime::when_all. None of `objects` is null.
+/// An object that settles with them: see ObjectApi::when_all. None of `objects` is null.
 ObjectStatePtr when_all(std::shared_ptr<Process> process,
                         const std::vector<ObjectStatePtr>& objects);
 }  // namespace completion_detail
 
-/// An input range that blocks in begin() and ++ until the next object settles; it ends when all
+/// An input range that blocks in begin() and ++ until the next object settles. It ends when all
 /// have come, or at the deadline: then remaining() says how many are missing. Lets go of each
 /// object as it hands it out. For one thread; movable.
 ///

@@ -1,4 +1,4 @@
-// How a worker finds the constructor that spawn<T>(options, args...) asked for.
+// A worker's table of the constructors that spawn<T>(options, args...) asks for.
 //
 // C++ cannot list a class's constructors, and asking users to repeat their parameters would be one
 // more thing to get wrong. But the worker runs the same program as the driver: each instantiation

@@ -9,7 +9,7 @@
 
 namespace runtime {
 
-/// What a failed object means to whoever waits for several.
+/// What a failed object means to a caller that waits for several.
 enum class OnFailure {
   kCount,   // it is settled like any other
   kReturn,  // the wait is over

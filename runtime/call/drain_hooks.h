@@ -1,4 +1,4 @@
-// What a class of actors may do when its node is about to leave the cluster (docs/guide/spot.md):
+// Hooks of a class of actors whose node is about to leave the cluster (docs/guide/spot.md):
 //
 //   class Trainer {
 //     ...

@@ -1,4 +1,4 @@
-// Forward declarations of the actor layer and of what it uses.
+// Forward declarations of calls and of what they use.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Why a group of actors or calls failed, when its members did so for several reasons.
+// The failure of a group of actors or calls whose members failed for several reasons.
 #pragma once
 
 #include <cstddef>

@@ -22,12 +22,12 @@ struct MethodOptions {
   /// The group of ActorOptions::concurrency_groups whose threads run it; empty, or a group that the
   /// actor was not given: the default one.
   std::string concurrency_group{};
-  /// The longest that a call of it may take, in every actor of the class and whoever calls; 0: no
-  /// limit of its own.
+  /// The longest that a call of it may take, in every actor of the class and for any caller; 0: no
+  /// own limit.
   std::chrono::milliseconds timeout{0};
 };
 
-/// A member function with a name or options of its own. A name is needed for virtual methods and
+/// A member function with its own name or options. A name is needed for virtual methods and
 /// where programs are stripped but should understand each other's actors; else it comes from the
 /// program's symbols.
 template <class M>

@@ -24,7 +24,7 @@ struct ObjectValue {
   /// with the state.
   std::shared_ptr<const void> lease;
 
-  /// Whether it depends on objects of some process, which then must be told of every holder.
+  /// Whether it depends on objects of some process, which then must learn of every holder.
   bool refers() const { return stored != nullptr || !refs.empty(); }
 };
 

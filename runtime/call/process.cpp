@@ -21,8 +21,8 @@ namespace {
 /// Enough for a process that has just got a reference to say so, also on a machine that is very
 /// busy.
 constexpr std::chrono::seconds kLinger{2};
-/// How long making a lost object again may take on behalf of another process, which has a deadline
-/// of its own.
+/// How long making a lost object again may take on behalf of another process, which has its own
+/// deadline.
 constexpr std::chrono::minutes kRecoverPatience{10};
 // Objects of a node that leaves.
 constexpr std::size_t kDrainingMax = 1000;

@@ -153,7 +153,7 @@ Status publish(const std::shared_ptr<Process>& process, const std::string& name,
   if (!value.refs.empty()) {
     return invalid_argument("'" + name +
                             "' has references to other objects, which would not outlive their "
-                            "owners: publish those under names of their own");
+                            "owners: publish those under their own names");
   }
   control::Publish request{options.name_space, name, version,        options.keep_last,
                            options.copies,     {},   type_text(type)};

@@ -17,7 +17,7 @@ struct PublishOptions {
   /// Where the name lies. Empty: the job's namespace.
   std::string name_space{};
   /// Versions of the name that stay, this one included; older ones are dropped, and their memory
-  /// goes when nobody holds them any more.
+  /// goes when no process holds them any more.
   std::uint32_t keep_last = 2;
   /// Nodes that keep the bytes, so that the loss of all but one of them loses nothing. Small values
   /// are kept by the head and by no node.
@@ -69,7 +69,7 @@ struct Found {
   ObjectStatePtr object;
 };
 
-/// What Runtime::publish does. Blocks. `type`: of the value.
+/// What rt.published().publish does. Blocks. `type`: of the value.
 Status publish(const std::shared_ptr<Process>& process, const std::string& name,
                std::uint64_t version, const ObjectStatePtr& object, std::type_index type,
                const PublishOptions& options, Deadline deadline);

@@ -35,7 +35,7 @@ std::string plain_name(const std::string& symbol) {
   return name.substr(start, end - start);
 }
 
-/// The text a method has on the wire instead of a name that cannot be found: it fits this very
+/// The text a method has on the wire instead of a name that cannot be found. It fits this very
 /// program only, so that methods of different programs are never mistaken for each other.
 std::string nameless(std::size_t position) {
   static const std::uint64_t fingerprint = program_fingerprint();

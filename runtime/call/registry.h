@@ -23,7 +23,7 @@ namespace runtime {
 struct MethodEntry {
   MethodKey key;
   std::string name;    // "add"; empty until names are resolved
-  std::string symbol;  // what identifies it beside the signature
+  std::string symbol;  // what identifies it besides the signature
   MethodId id = 0;
   Invoker invoke = nullptr;
   CoroutineInvoker coroutine = nullptr;  // instead of invoke

@@ -1,11 +1,10 @@
-// What a class of actors may say about its state, so that a restart begins where the last life
-// saved it:
+// Hooks of a class of actors for its state, so that a restart begins where the last life saved it:
 //
 //   class Trainer {
 //     ...
-//     Progress save_state() const { return progress_; }                     // any type that a
-//     method may return; or Result<Progress> void restore_state(Progress saved) { progress_ =
-//     std::move(saved); }  // after the constructor, in a restart; or Status
+//     Progress save_state() const { return progress_; }  // or Result<Progress>
+//     // After the constructor, in a restart; or Status. Any type that a method may return.
+//     void restore_state(Progress saved) { progress_ = std::move(saved); }
 //   };
 #pragma once
 

@@ -38,8 +38,8 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   /// Pins the object on this node while the buffer lives, fetching it if it is on another, bringing
   /// it back if it is on disk, and making it again if it is lost and can be; blocks. While another
   /// view of it lives in this process it costs no message. A reference alone pins nothing, so that
-  /// the store may move what nobody reads. Errors: kDeadlineExceeded; kObjectLost, which says what
-  /// made it, where it was and why it is not made again.
+  /// the store may move what no process reads. Errors: kDeadlineExceeded; kObjectLost, which says
+  /// what made it, where it was and why it is not made again.
   Result<Buffer> open(Deadline deadline);
   /// The same without blocking: `done` once, at once or on the event loop.
   void open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done);

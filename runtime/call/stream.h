@@ -1,14 +1,14 @@
 // Stream<T> and StreamWriter<T>: a call that yields many values, as they are made.
 //
-//   Status generate(StreamWriter<std::string>& out, std::string prompt) {     // a method
+//   Status generate(StreamWriter<std::string>& out, std::string prompt) {  // a method
 //     while (...) {
-//       if (Status status = out.write(token); !status.ok()) return status;    // waits while the
-//       caller is behind
+//       // Waits while the caller is behind.
+//       if (Status status = out.write(token); !status.ok()) return status;
 //     }
 //     return {};
 //   }
 //
-//   Stream<std::string> tokens = actor.call(&Model::generate, prompt);        // the caller
+//   Stream<std::string> tokens = actor.call(&Model::generate, prompt);  // the caller
 //   for (const std::string& token : tokens) print(token);
 //   if (!tokens.status().ok()) ...
 #pragma once

@@ -20,7 +20,7 @@ struct TaskOptions {
   bool retry_failures = false;  // also run again, max_retries times, when the function fails or
                                 // throws; not when it was cancelled
   /// From task() to the result: waiting for a worker and retries included. Making a lost result
-  /// again takes as long anew.
+  /// again takes as long again.
   std::chrono::milliseconds timeout = kDefaultCallTimeout;
 };
 

@@ -10,7 +10,7 @@ Status status_of(std::exception_ptr failure) {
   if (!failure)
     check_failed(__FILE__, __LINE__,
                  "a method ended a thread of the runtime: pthread_exit and pthread_cancel are for "
-                 "threads of its own");
+                 "its own threads");
   try {
     std::rethrow_exception(std::move(failure));
   } catch (const std::exception& e) {

@@ -15,7 +15,7 @@ struct WaitStep {
   std::uint64_t number = 0;   // of the wait in it
   std::string waiting;        // "Counter 7f3a0011: add", the call that runs
   std::string awaited;        // the call that it waits for
-  /// The wait or the awaited call has a time limit of its own, so that the program may go on.
+  /// The wait or the awaited call has its own time limit, so that the program may go on.
   bool bounded = false;
 
   bool is_same_wait(const WaitStep& other) const {

@@ -1,6 +1,6 @@
-// Decoder: bytes to values. The bytes come from outside and may be anything: every read is bounded
+// Decoder: bytes to values. The bytes come from outside and may be anything. Every read is bounded
 // by what is there, the first error sticks, and reads after it give zeros, so that a codec needs no
-// check of its own except in loops.
+// own check except in loops.
 #pragma once
 
 #include <cstddef>

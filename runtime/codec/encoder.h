@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little,
 inline constexpr std::size_t kLargeArrayBytes = 64 << 10;
 
 /// Collects the encoding of one value or argument list. Large arrays are borrowed: what was encoded
-/// must live unchanged until to_buffer() or gather(). References to objects go to a table beside
+/// must live unchanged until to_buffer() or gather(). References to objects go to a table next to
 /// the bytes; the bytes hold their index.
 class Encoder {
  public:

@@ -12,7 +12,7 @@ class ArrayView;
 template <class T>
 struct Codec;
 
-// Of runtime/call. What a value refers to has its place in a table beside the bytes, and handles
+// Of runtime/call. What a value refers to has its place in a table next to the bytes, and handles
 // belong to a process; the codec hands both on.
 class ObjectState;
 class Process;

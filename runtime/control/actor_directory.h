@@ -27,7 +27,7 @@ class ActorDirectory {
   /// An empty namespace is the job's.
   void resolve_name(std::string name, std::string name_space, Deadline deadline,
                     Callback<ActorAddress> done);
-  /// Asked by a caller whose connection to the actor broke: waits up to a second for the process to
+  /// Asked by a caller whose connection to the actor broke. Waits up to a second for the process to
   /// be reaped, so that the answer has the cause. death_status() turns it into the caller's error.
   void state(ActorId actor, std::uint64_t incarnation, Deadline deadline,
              Callback<ActorState> done);

@@ -27,8 +27,8 @@ struct ClusterView {
   bool is_private = false;  // it would be started by the program; `nodes` is this machine
 };
 
-/// What a program that is given `explicit_address` would join; where it would start a cluster of
-/// its own, that. Errors: those of find_cluster() but for that none runs, and of asking it.
+/// What a program that is given `explicit_address` would join; where it would start its own
+/// cluster, that. Errors: those of find_cluster() but for that none runs, and of asking it.
 Result<ClusterView> view_cluster(const std::string& explicit_address);
 
 }  // namespace runtime

@@ -129,7 +129,7 @@ struct StopNode {
 
 /// A node joins, or returns to a head that was restarted or over a new connection. Answered with
 /// a number: whether another head could take over the cluster if this one is lost. kCancelled:
-/// the node was declared dead meanwhile; it must end everything that it runs, and join as a new
+/// the node was declared dead meanwhile. It must end everything that it runs, and join as a new
 /// node.
 struct RegisterNode {
   NodeInfo info;

@@ -1,5 +1,4 @@
-// What waits for a place, and what the nodes are used for: what whoever adds and removes nodes asks
-// the head.
+// Unplaced work and the use of nodes: what a program that adds and removes nodes asks the head.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ struct JobRequest {
   std::vector<std::string> argv;
   std::string working_dir;  // on the node; empty: its own folder
   Environment env;
-  bool detached = false;         // it goes on without this connection, and nobody hears of it here
+  bool detached = false;         // it outlives this connection and reports nothing here
   std::vector<JobFile> files{};  // in the node's cache already (offer_files)
   JobFile program{};
   JobId job{};  // one that has been queued, and has its place on this node; none: a new one

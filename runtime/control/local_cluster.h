@@ -10,7 +10,7 @@
 
 namespace runtime {
 
-/// Runs `starling start --head --private` as a child, in a session folder of its own that no other
+/// Runs `starling start --head --private` as a child, in its own session folder, which no other
 /// program looks into. The child dies with this process, however that ends.
 class LocalCluster {
  public:

@@ -58,7 +58,7 @@ struct DriverInfo {
 /// name in the state.
 inline constexpr std::size_t kActorStateBytesMax = 1 << 20;
 
-/// What an actor is and what it needs.
+/// What an actor is and what it needs. Size: a field of the wire message each.
 struct ActorSpec {
   ActorId actor;               // chosen by the creator, so that a repeated request is recognised
   std::string class_name;      // as registered by the program

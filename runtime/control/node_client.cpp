@@ -178,7 +178,7 @@ Result<std::unique_ptr<NodeClient>> NodeClient::connect(EventLoop& loop,
   state->credentials.cluster = state->channel->peer().cluster;
   state->credentials.node = state->channel->peer().node;
   if (const char* submitted = environment_variable("STARLING_JOB")) {
-    // The job that this program was submitted as; the node checks that it is one of its own.
+    // The job that this program was submitted as; the node checks that the job is its own.
     state->job = JobId::from_hex(submitted).value_or(JobId{});
   }
   state->watch();

@@ -19,7 +19,7 @@
 
 namespace runtime {
 
-/// One connection to a node. Every method may be called from any thread and returns at once; its
+/// One connection to a node. Every method may be called from any thread and returns at once. Its
 /// callback runs exactly once, on the I/O thread, with the answer or a typed error
 /// (kDeadlineExceeded, kUnavailable when the node is gone). Set the event handlers before anything
 /// can arrive: right after connect(), from the connecting thread.

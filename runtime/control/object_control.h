@@ -1,4 +1,4 @@
-// What the control plane asks and answers about objects: published ones, and lists of all.
+// Control-plane requests and replies about objects: published ones, and lists of all.
 // runtime/schema/published.capnp is the format.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the cluster knows of its objects: those that are published, and for people who look for what
+// The cluster's records of its objects: those that are published, and for people who look for what
 // keeps memory, all of them.
 #pragma once
 
@@ -38,7 +38,7 @@ struct ObjectInfo {
   std::uint64_t size = 0;
   ObjectPlace place = ObjectPlace::kUnknown;
   NodeId owner_node;
-  std::int32_t owner_pid = 0;        // 0: the cluster owns it (published), or nobody (any more)
+  std::int32_t owner_pid = 0;        // 0: the cluster owns it (published), or no process (any more)
   std::string owner;                 // "Counter 7f3a0011", "driver", "cluster"
   std::chrono::milliseconds age{0};  // since it was made
   std::uint32_t handles = 0;  // values in its owner that refer to it: references, arguments and
@@ -90,7 +90,7 @@ struct ObjectList {
 bool lacks_owner(const ObjectInfo& object);
 /// Processes answer at different moments: an object may have been made after its owner had
 /// answered, or let go before. `before` is another list, taken earlier: what lacks an owner in both
-/// has lost it; of the others, those that are new are left out, and the rest have the owner that
+/// has lost it. Of the others, those that are new are left out, and the rest have the owner that
 /// they had.
 void settle_owners(ObjectList& now, const ObjectList& before);
 

@@ -1,5 +1,5 @@
-// What people and tools ask to see what a cluster does, and what they are told.
-// runtime/schema/observe.capnp is the format.
+// Requests and replies of people and tools that observe a cluster. runtime/schema/observe.capnp is
+// the format.
 #pragma once
 
 #include <chrono>

@@ -28,7 +28,7 @@ struct GroupPlace {
 
 /// Keeps the account of what the nodes offer and what is reserved, and chooses nodes. Called from
 /// one thread. A failure with kResourceExhausted means "not now": it may succeed once something is
-/// released or a node joins; its message names what is missing and the nearest node, with figures.
+/// released or a node joins. Its message names what is missing and the nearest node, with figures.
 /// Other codes are final.
 class Scheduler {
  public:

@@ -1,4 +1,4 @@
-// How many CPUs this process may use.
+// The number of CPUs that this process may use.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 namespace runtime {
 
 /// The CPUs that this process may run on, or the smallest quota of the cgroups (version 2 and 1)
-/// that it is in, whichever is less; a quota may be a part of one. `root` is where proc and sys are
+/// that it is in, whichever is less. A quota may be a part of one. `root` is where proc and sys are
 /// looked for.
 double cpu_limit(const std::filesystem::path& root = "/");
 

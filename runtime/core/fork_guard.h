@@ -1,4 +1,4 @@
-// What fork() does to a process's connections: the child has none of them.
+// The guard against fork(): the child has none of a process's connections.
 #pragma once
 
 #include <atomic>

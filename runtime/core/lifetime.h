@@ -8,7 +8,7 @@
 namespace runtime {
 
 /// The last member of the object that its callbacks belong to, so that it is destroyed first. Any
-/// thread may make, keep and destroy callbacks. end() does not wait for a running callback: destroy
+/// thread may make, keep and destroy callbacks. end() does not wait for a running callback. Destroy
 /// the object on the thread that runs its callbacks, or join that thread after end().
 class Lifetime {
  public:

@@ -1,4 +1,4 @@
-// What somebody may have meant who named something that is not there.
+// The names nearest to one that does not exist.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the head knows: a table each for nodes, jobs, actors, groups, key-value pairs, published
+// The head's state: a table each for nodes, jobs, actors, groups, key-value pairs, published
 // objects and requests. Every change is a command (head_commands.h), applied in one place.
 #pragma once
 

@@ -135,8 +135,7 @@ void Head::route(const HeadCall& call, ObjectControl& body, ControlAnswerer answ
     return object_lists_.serve(call, std::move(answer));
   std::visit(
       [&](auto& which) {
-        if (!serve(call, which, answer))
-          answer(unimplemented("the head keeps no objects of its own"));
+        if (!serve(call, which, answer)) answer(unimplemented("the head keeps no objects"));
       },
       body);
 }

@@ -1,6 +1,6 @@
-// The head: the cluster's state machine. It owns no socket and no thread: requests come in through
-// handle(), what it wants of nodes goes out through HeadLinks, time comes from a function; so that
-// tests and simulations drive it by hand.
+// The head: the cluster's state machine. It owns no socket and no thread. Requests come in through
+// handle(), what it wants of nodes goes out through HeadLinks, time comes from a function. So tests
+// and simulations drive it by hand.
 #pragma once
 
 #include <functional>

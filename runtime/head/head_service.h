@@ -19,7 +19,7 @@ namespace runtime {
 
 struct HeadServiceOptions {
   /// A node that is silent for longer is lost; a restarted head gives each so long to come back. A
-  /// partition is to be known within 10 s, a cut of 8 s to cost time only: so it leaves a second
+  /// partition is to be known within 10 s, a cut of 8 s to cost time only. So it leaves a second
   /// for a node to be heard again (a lost SYN is sent again after that time), and half of one for a
   /// link that is dead in one direction, which still carries what was in flight.
   std::chrono::milliseconds lease{9400};

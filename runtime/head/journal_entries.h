@@ -1,4 +1,4 @@
-// What the head's journal holds, as values: an entry for each thing that ClusterTables knows, and
+// The entries of the head's journal, as values: one for each thing that ClusterTables knows, and
 // their form in bytes (schema/journal.capnp).
 #pragma once
 

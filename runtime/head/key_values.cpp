@@ -70,7 +70,7 @@ void KeyValues::serve(const HeadCall& call, control::KvDelete& body, ControlAnsw
 
 void KeyValues::tick(Deadline now) {
   for (auto& [key, answer] : waiters_.expire(now))
-    answer(deadline_exceeded("nobody has set the key '" + key.second + "'"));
+    answer(deadline_exceeded("no process has set the key '" + key.second + "'"));
 }
 
 }  // namespace runtime

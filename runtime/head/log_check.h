@@ -1,4 +1,4 @@
-// What SQLite does not say of its write-ahead log: that something in its midst is damaged.
+// A check of SQLite's write-ahead log for damage in its midst, which SQLite does not report.
 #pragma once
 
 #include <cstddef>

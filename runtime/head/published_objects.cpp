@@ -214,7 +214,7 @@ void PublishedObjects::find(const PublishedTable::Name& name, Waiter waiter) {
 void PublishedObjects::tick(Deadline now) {
   for (auto& [name, waiter] : waiters_.expire(now)) {
     waiter.answer(deadline_exceeded(
-        "nobody has published '" + name.second + "' in namespace " + name.first +
+        "no process has published '" + name.second + "' in namespace " + name.first +
         (waiter.request.version > 1 ? " in version " + std::to_string(waiter.request.version)
                                     : "")));
   }

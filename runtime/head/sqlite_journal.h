@@ -19,7 +19,7 @@ struct sqlite3;
 
 namespace runtime {
 
-/// Its own thread writes: whatever has arrived while one transaction was on its way to the
+/// Its own thread writes. Whatever has arrived while one transaction was on its way to the
 /// disk makes up the next (group commit), in write-ahead-log mode with a sync for each. Every value
 /// carries a checksum over itself and its key. The folder is locked while the journal is open, and
 /// the lock ends with the process however that ends. A full disk is written to from a

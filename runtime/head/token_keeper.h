@@ -32,8 +32,8 @@ class TokenKeeper {
   /// What an earlier head had recorded; those replaced tokens count for what is left of their time,
   /// and never for longer than they were given, however the clock was set meanwhile.
   void restore(const TokenState& recorded);
-  /// First the node of the head writes the new token down, so that a start after any crash has
-  /// it; then the change is recorded, and only then it happens and all nodes are told. `nodes`: the
+  /// First the node of the head writes the new token down, so that a start after any crash has it.
+  /// Then the change is recorded, and only then it happens and all nodes are told. `nodes`: the
   /// members, which outlive this.
   void change(control::ChangeToken asked, std::chrono::milliseconds timeout, const Nodes& nodes,
               ControlAnswerer answer);

@@ -47,7 +47,7 @@ class IgnorePattern {
 
 /// The lines of one file. A value. A later line decides over an earlier one: `!` takes back, '/'
 /// at the end is for folders only, a '/' in front or within is from the file's folder, else a name
-/// at any depth is meant; `#` begins a comment; blanks at the end count behind a `\` only.
+/// at any depth is meant. `#` begins a comment; blanks at the end count behind a `\` only.
 class IgnoreRules {
  public:
   IgnoreRules() = default;

@@ -99,7 +99,7 @@ void JobRunner::on_output(const std::shared_ptr<Job>& job, bool is_stderr, std::
   if (!job->submitter || job->submitter->closed()) return;
   const bool is_full = job->submitter->queued_bytes() > options_.queued_bytes_max;
   if (is_full && !job->stop_reason.empty())
-    return;  // nobody takes it, and it is to end; the log has it
+    return;  // no client takes it, and it is to end; the log has it
   send_event(*job->submitter, control::JobOutput{job->id, is_stderr, std::string(bytes)});
   if (job->stop_reason.empty() && job->submitter->queued_bytes() > options_.queued_bytes_max) {
     job->process->pause_output(true);
@@ -144,7 +144,7 @@ Status JobRunner::cancel(JobId id, const std::string& reason) {
   Job& job = *found->second;
   job.process->end(job.stop_reason.empty() ? options_.cancel_grace : std::chrono::milliseconds(0));
   if (job.stop_reason.empty()) job.stop_reason = reason;
-  job.process->pause_output(false);  // should nobody take it
+  job.process->pause_output(false);  // should no client take it
   return {};
 }
 

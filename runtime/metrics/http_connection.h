@@ -20,7 +20,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   /// What is answered, and to whom.
   struct Service {
     bool is_off = false;                                  // says so to everybody
-    bool is_private = false;                              // nobody between the two can read it
+    bool is_private = false;                              // no party between the two can read it
     std::function<std::vector<std::string>()> keys = {};  // the peer has to show one; empty: none
     std::function<void(std::function<void(Result<std::string>)>)> read = {};  // the numbers
   };

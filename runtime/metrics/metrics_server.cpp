@@ -20,7 +20,7 @@ namespace {
 using Socket = HttpStream::Socket;
 using Read = std::function<void(std::function<void(Result<std::string>)>)>;
 
-/// Strangers get so many connections.
+/// The most connections of strangers.
 constexpr std::size_t kConnectionsMax = 16;
 
 /// Whether the other end of a connection is on this machine: it has the address of this end, or a
@@ -44,7 +44,8 @@ class HttpMetricsServer final : public MetricsServer {
   }
 
   void serve(FileDescriptor fd, std::string begun) override {
-    // Who asks in earnest is done within milliseconds: strangers that ask nothing keep nobody out.
+    // Who asks in earnest is done within milliseconds: strangers that ask nothing keep no client
+    // out.
     if (connections_.size() >= kConnectionsMax) {
       const std::shared_ptr<HttpConnection> oldest = connections_.front();
       oldest->end();

@@ -22,7 +22,7 @@ constexpr auto kDriverGrace = std::chrono::milliseconds(5000);
 // What a process that has ended wrote to its socket is read by then.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
 
-/// The kernel has told who it is, and its pid means that process here: there is none of a PID
+/// The kernel has told who it is, and its pid means that process here. There is none of a PID
 /// namespace that is not seen from this one, and a signal to 0 goes to the node's own group.
 bool is_here(const PeerInfo& peer) { return peer.uid.has_value() && peer.pid > 0; }
 

@@ -15,7 +15,7 @@ namespace runtime {
 
 struct HeadLinkOptions {
   /// Between two signs of life asked for over this connection, besides those that renew the lease
-  /// (LeaseKeeper): an idle connection that is broken shows when something is sent, and a node that
+  /// (LeaseKeeper). An idle connection that is broken shows when something is sent, and a node that
   /// was given up ends what it runs that much sooner.
   std::chrono::milliseconds heartbeat{250};
   /// A head that has answered nothing for so long is connected to again: the connection may be dead
@@ -26,9 +26,9 @@ struct HeadLinkOptions {
   /// same node.
   std::chrono::milliseconds patience{600'000};
   std::chrono::milliseconds patience_brief = kHeadAwayMax;
-  /// For whoever wants to know rather than to wait (Urgency::kNow): so long the head may have been
-  /// away; and so long it may have been silent while its connection is open, or while it reads its
-  /// journal or is started by this node.
+  /// For callers that want to know rather than to wait (Urgency::kNow): so long the head may have
+  /// been away; and so long it may have been silent while its connection is open, or while it reads
+  /// its journal or is started by this node.
   std::chrono::milliseconds away_max{2000};
   std::chrono::milliseconds mute_max{5000};
 };

@@ -1,5 +1,5 @@
-// HeadChild: the head's process, as the node beside it sees it. Starts it, and starts it again when
-// it dies.
+// HeadChild: the head's process, as the node next to it sees it. Starts it, and starts it again
+// when it dies.
 #pragma once
 
 #include <chrono>

@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::milliseconds kPauseFirst{10};
 constexpr std::chrono::milliseconds kHeadPauseMax{500};
 static_assert(2 * kHeadPauseMax < kHeadFoundMax,
-              "the node beside the head and then the others look for it once in this time");
+              "the node next to the head and then the others look for it once in this time");
 constexpr std::chrono::seconds kConnectTime{5};
 constexpr std::chrono::seconds kRegisterTime{10};
 

@@ -22,7 +22,7 @@
 namespace runtime {
 
 /// Lives on the event loop. Requests wait while there is no head, and those that were under way
-/// when it died are made again: the head knows them by what they name, or by the request's id
+/// when it died are made again. The head knows them by what they name, or by the request's id
 /// (request_ids.h).
 class HeadLink {
  public:

@@ -21,7 +21,7 @@ struct Piece {
   FileDescriptor fd;
   std::uint64_t identity = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t begins_at = 0;  // so many bytes of the log came before it, as far as is known
+  std::uint64_t begins_at = 0;  // bytes of the log before it, as far as is known
   int error = 0;
 };
 

@@ -23,6 +23,7 @@
 
 namespace runtime {
 
+/// Settings of a node and of its parts. Size: a field a flag of `starling start`.
 struct NodeOptions {
   ClusterId cluster;
   NodeId node;
@@ -60,7 +61,7 @@ struct NodeOptions {
   UserLimits users;
   PreemptionOptions preemption;
   std::chrono::milliseconds drain_time{
-      30'000};  // when this machine is about to be taken away, and nobody says how soon
+      30'000};  // when this machine is about to be taken away, and the notice does not say how soon
   MetricsAccess metrics_access = MetricsAccess::kKey;
   MetricsProvider metrics;
   TlsFiles tls;  // of what it says over HTTP

@@ -30,7 +30,7 @@ void NodeToken::change(const control::TokenChanged& changed) {
 
 void NodeToken::tell(Channel& channel) const {
   const Tokens tokens = keyring_.tokens();
-  // Nodes hear of it from the head; submitters have a token of their own.
+  // Nodes hear of it from the head; submitters have their own token.
   if (tokens.version == 0 || channel.peer().role == Role::kNode || channel.peer().is_submitter)
     return;
   send_event(channel, control::TokenChanged{state_of(tokens)});

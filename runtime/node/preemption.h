@@ -1,4 +1,4 @@
-// What tells a node that its machine is about to be taken away: a file, a command, or a cloud's
+// Notices that the node's machine is about to be taken away: from a file, a command, or a cloud's
 // metadata endpoint. The words they answer with, as pure functions.
 #pragma once
 

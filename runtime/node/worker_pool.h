@@ -1,7 +1,7 @@
 // WorkerPool: a node's worker processes, from their start to the report of how they ended.
 //
 // A worker runs one actor. It is started for the actor, or ahead of time (warm) for its job, and is
-// never used again for another: what a dead actor left behind in a process must not touch the next.
+// never used again for another. What a dead actor left behind in a process must not touch the next.
 // Shared actors of a job that want the same environment are together in one worker, which ends with
 // them, or with the job.
 #pragma once
@@ -83,7 +83,7 @@ class WorkerPool {
   /// ends meanwhile, kDeadlineExceeded. Asked again for the same incarnation (by a head that was
   /// restarted), it answers for the one start that there is.
   void start_actor(JobId job, control::StartActor start, Deadline deadline, ControlAnswerer answer);
-  /// Starts workers ahead for actors of this program that want no environment of their own.
+  /// Starts workers ahead for actors of this program that want no own environment.
   void warm(JobId job, const DriverInfo& driver);
 
   /// A process connected as a worker: answers with its job, or with nothing when this pool did not

@@ -1,6 +1,6 @@
-// What a worker or driver says of itself, in memory that it shares with its node: what its threads
+// The activity page of a worker or driver, in memory that it shares with its node: what its threads
 // run now, how many calls it has served and how long they took, and, while someone asks for it, a
-// record of single calls. The process writes, at the cost of a few stores a call; the node reads
+// record of single calls. The process writes, at the cost of a few stores a call. The node reads
 // when it is asked something, also while the process is stuck or stopped, and after it was killed.
 // Nothing in here is trusted by the node.
 #pragma once
@@ -23,7 +23,7 @@ inline constexpr std::size_t kStacksMax = 128;      // threads whose stacks are 
 inline constexpr std::size_t kFramesMax = 64;
 inline constexpr std::size_t kNameBytesMax = 120;
 
-/// Seconds; what took longer falls into a bucket of its own.
+/// Seconds; what took longer falls into its own bucket.
 inline constexpr std::array<double, 15> kLatencyBounds = {
     10e-6, 50e-6, 100e-6, 500e-6, 1e-3, 5e-3, 10e-3, 50e-3, 0.1, 0.5, 1, 5, 10, 60, 600};
 inline constexpr std::size_t kBuckets = kLatencyBounds.size() + 1;

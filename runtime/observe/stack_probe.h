@@ -1,5 +1,5 @@
-// What the threads of a worker do now, also when it is stuck or stopped: asked by a signal, told in
-// its activity page, named from the files it runs.
+// Stacks of a worker's threads, also when it is stuck or stopped: asked by a signal, told in its
+// activity page, named from the files it runs.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +22,7 @@ namespace runtime {
 std::vector<std::vector<std::string>> name_frames(
     pid_t pid, const std::vector<std::vector<std::uint64_t>>& stacks);
 
-/// Lives on the event loop, and has threads of its own that read symbol tables.
+/// Lives on the event loop, and has its own threads that read symbol tables.
 class StackProbes {
  public:
   StackProbes(EventLoop& loop, ActivityTable& table) : loop_(loop), table_(table) {}

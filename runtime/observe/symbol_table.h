@@ -15,7 +15,7 @@
 
 namespace runtime {
 
-/// Reads as it goes, and holds nothing of the file but its descriptor: one that is overwritten or
+/// Reads as it goes, and holds nothing of the file but its descriptor. One that is overwritten or
 /// cut short meanwhile gives other names or none, where a mapping would end the process. What is
 /// malformed is as if it were not there. Allocates nothing but in name(), so that signal handlers
 /// may use the rest.

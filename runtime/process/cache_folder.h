@@ -7,8 +7,8 @@
 
 namespace runtime {
 
-/// $STARLING_CACHE, $XDG_CACHE_HOME/starling, or ~/.cache/starling; of root, whose home nobody else
-/// may enter, /var/lib/starling. Never a folder that other users share. Errors: kNotFound (no
+/// $STARLING_CACHE, $XDG_CACHE_HOME/starling, or ~/.cache/starling; of root, whose home no other
+/// user may enter, /var/lib/starling. Never a folder that other users share. Errors: kNotFound (no
 /// home), kInvalidArgument (it is another user's, or others can write to it).
 Result<std::filesystem::path> cache_folder();
 

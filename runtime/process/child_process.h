@@ -25,8 +25,8 @@ struct ProcessSpec {
   std::optional<JobUser>
       user{};              // whom to become, with an environment of that user's own; only root can
   std::string input = {};  // what it reads from its stdin; empty: nothing
-  /// Its end is the end of all that it started, in sessions and groups of their own too; end()
-  /// gives all of it the time, and all of it ends if this process is killed (supervisor.h).
+  /// Its end is the end of all that it started, in their own sessions and groups too. end() gives
+  /// all of it the time, and all of it ends if this process is killed (supervisor.h).
   bool supervised = false;
 };
 
@@ -38,10 +38,10 @@ struct ProcessHandlers {
   std::function<void(DeathCause cause)> on_exit;
 };
 
-/// Runs in a process group of its own, which is killed when the process ends, and gets SIGKILL when
+/// Runs in its own process group, which is killed when the process ends, and gets SIGKILL when
 /// this process dies. Use it on the loop only: the
 /// kernel ties that signal to the thread that starts the child, which must live as long as the
-/// process; a node's loop runs on its main thread.
+/// process. A node's loop runs on its main thread.
 class ChildProcess {
  public:
   /// Errors: kNotFound and kInvalidArgument name the program that cannot be executed, or the

@@ -1,4 +1,4 @@
-// The name of a file by what is in it: BLAKE2b-256, which nobody can make collide. (Programs that
+// The name of a file by what is in it: BLAKE2b-256, which cannot be made to collide. (Programs that
 // drivers register go by XXH3, which is faster and only has to tell the honest apart.)
 #pragma once
 

@@ -33,8 +33,8 @@ class StartReport {
 int run_in_background(const std::function<int(StartReport& report)>& body);
 
 /// For process 1 of a PID namespace, in a container say: `body` runs in a child, whose exit code is
-/// returned. This process passes signals on to it, and reaps what loses its parent, which nobody
-/// else does there. Call it before any thread is started.
+/// returned. This process passes signals on to it, and reaps what loses its parent, which no other
+/// process does there. Call it before any thread is started.
 int run_below_init(const std::function<int()>& body);
 
 /// Points stdout and stderr to the end of this file and stdin to /dev/null.

@@ -1,4 +1,4 @@
-// How a process ended.
+// The cause of a process's end.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ class FileLock {
   /// That of a process that has ended: of this user's file, which is not made. Errors: kNotFound,
   /// kInvalidArgument (a link, no file, another user's), kUnavailable (a process holds it).
   static Result<FileLock> of_dead(const std::filesystem::path& file);
-  /// Several may hold it, of a file that is there; meanwhile nobody takes that for a dead one's.
+  /// Several may hold it, of a file that is there; meanwhile no process takes it for a dead one's.
   /// Errors: kNotFound, kInvalidArgument (a link), kUnavailable (a process holds it alone).
   static Result<FileLock> shared(const std::filesystem::path& file);
   /// A shared lock of a folder, by which systemd-tmpfiles leaves it and what is in it alone.

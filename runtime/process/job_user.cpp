@@ -138,7 +138,7 @@ Result<std::optional<JobUser>> choose_job_user(std::optional<uid_t> proven,
   if (proven == own) return std::optional<JobUser>();
   if (own != 0) {
     if (!proven)
-      return std::optional<JobUser>();  // from another machine: whoever has the token is the
+      return std::optional<JobUser>();  // from another machine: the holder of the token is the
                                         // cluster's user
     return invalid_argument("this node belongs to " + user_name(own) + " and cannot run jobs as " +
                             user_name(*proven) + "; submit as " + user_name(own) +

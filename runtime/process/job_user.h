@@ -1,4 +1,4 @@
-// Whose job it is: on one machine the kernel says who is at the other end of a connection.
+// The user of a job: on one machine the kernel says who is at the other end of a connection.
 #pragma once
 
 #include <sys/types.h>

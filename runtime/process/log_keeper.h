@@ -24,8 +24,8 @@ struct LogKeeperOptions {
   std::chrono::milliseconds period{30'000};
 };
 
-/// All logs together take at most `bytes_max`, and a quarter of what the disk has for them; and
-/// they leave a part of the disk free (kept_free_bytes()), for the journal. For that those of what
+/// All logs together take at most `bytes_max`, and a quarter of what the disk has for them. They
+/// leave a part of the disk free (kept_free_bytes()), for the journal. For that those of what
 /// has ended go, and older halves, the oldest first; then the largest begin again; and what would
 /// still take too much is not written. Lives on the event loop.
 class LogKeeper {
@@ -41,8 +41,8 @@ class LogKeeper {
   /// Every `period`.
   void look();
 
-  /// Whether a log may be written to with so many bytes. Makes room first; may call cut() of any
-  /// log.
+  /// Whether a log may be written to with this number of bytes. Makes room first; may call cut() of
+  /// any log.
   bool admit(std::uint64_t bytes);
   /// A log that has as much begins again.
   std::uint64_t file_bytes_max() const;

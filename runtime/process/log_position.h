@@ -1,5 +1,5 @@
-// The number of bytes of a log before the files that are kept of it: in "<name>.begin" beside them,
-// since neither knows what was there before.
+// The number of bytes of a log before the files that are kept of it: in "<name>.begin" next to
+// them, since neither knows what was there before.
 #pragma once
 
 #include <cstdint>

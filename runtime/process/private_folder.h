@@ -1,4 +1,4 @@
-// Folders and files of one user alone. Whoever reads checks as much as whoever writes: a name in a
+// Folders and files of one user alone. Readers check as much as writers: a name in a
 // shared folder, as the temporary one, may have been made by another user.
 #pragma once
 

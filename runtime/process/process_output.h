@@ -1,5 +1,5 @@
-// What becomes of a process's output, besides its log (LogFile): whole lines for the driver, the
-// end of it for error messages.
+// Consumers of a process's output, besides its log (LogFile): whole lines for the driver, the end
+// of it for error messages.
 #pragma once
 
 #include <string>

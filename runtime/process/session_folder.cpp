@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Folders of ended nodes keep their logs this long, and so many of them together so much, if a
-// quarter of what the disk has for them is not less.
+// Folders of ended nodes keep their logs this long, of kEndedNodesMax nodes and kEndedNodesBytesMax
+// in all, if a quarter of what the disk has for them is not less.
 constexpr auto kLogsKept = std::chrono::hours(24 * 7);
 constexpr std::uint64_t kEndedNodesBytesMax = 2ull << 30;
 constexpr std::size_t kEndedNodesMax = 200;

@@ -133,7 +133,7 @@ void continue_under_supervisor(SpawnPlan& plan) {
 
 /// vfork(): the child has the parent's memory, and this thread waits, until it executes a program.
 /// Not for a child that becomes another user, since the kernel would take that for a change of
-/// this process, whose memory it protects from then on; nor under a supervisor, which stays a copy.
+/// this process, whose memory it protects from then on. Nor under a supervisor, which stays a copy.
 /// Its own frame, and one for run_child(): the child may write to nothing that is live here.
 [[gnu::noinline]] pid_t start_child(SpawnPlan& plan) {
   const bool copies_memory = plan.spec.user.has_value() || plan.orders >= 0;

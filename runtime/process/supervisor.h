@@ -1,5 +1,5 @@
 // The supervisor of a program: a process between a node and the program, to which all that the
-// program started belongs, in sessions and process groups of its own too. A second one stands above
+// program started belongs, in its own sessions and process groups too. A second one stands above
 // it, since a program of the same user can kill or stop its parent.
 #pragma once
 
@@ -23,7 +23,7 @@ void adopt_orphans();
 /// descriptors are closed. Allocates nothing and takes no locks: runs after fork().
 [[noreturn]] void supervise(pid_t program, pid_t keeper, int orders);
 
-/// The keeper of a supervisor, its child: it has a supervisor that was stopped go on, does its work
+/// The keeper of a supervisor, its child. It has a supervisor that was stopped go on, does its work
 /// when it was killed or does not do it, and ends as it did. Else as supervise().
 [[noreturn]] void keep_supervisor(pid_t supervisor, int orders);
 

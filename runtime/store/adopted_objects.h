@@ -37,8 +37,8 @@ class AdoptedObjects : public std::enable_shared_from_this<AdoptedObjects> {
   void take_over(const ObjectLocation& location, Done done);
   /// As ObjectStore::drop.
   void drop(const ObjectLocation& location);
-  /// Nobody borrows an object of this node any more. Whether it was kept and given up before, so
-  /// that it goes now.
+  /// No process borrows an object of this node any more. Whether it was kept and given up before,
+  /// so that it goes now.
   bool returned(const ObjectLocation& location);
 
   /// As Fetcher::fetch; of an object whose node was drained from where it is now. `done` may get a

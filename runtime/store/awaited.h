@@ -9,15 +9,15 @@
 
 namespace runtime {
 
-/// Shared by the waiting thread, which waits once, and whoever brings the answer, on the loop or
-/// elsewhere.
+/// Shared by the waiting thread, which waits once, and the thread that brings the answer, on the
+/// loop or elsewhere.
 template <class T>
 class Awaited {
  public:
   explicit Awaited(EventLoop& loop) : loop_(loop), done_(loop) {}
 
-  /// Takes the answer; false when nobody waits for it any more: then it stays with the caller, for
-  /// what it carries to be given back.
+  /// Takes the answer; false when no thread waits for it any more: then it stays with the caller,
+  /// for what it carries to be given back.
   bool offer(T& answer) {
     {
       std::lock_guard lock(mutex_);

@@ -1,10 +1,10 @@
 // BorrowTable: the processes (and stores of other nodes) that borrow objects without having them
 // from the owner itself. Private to runtime/store.
 //
-// Whoever gets a reference straight from the owner is known to it by the call that lent it. One
-// that was passed on would be lost with the process that passed it on; so its receiver tells its
-// node's store, which tells the owner (by way of the owner's node) until nobody here borrows it any
-// more.
+// A process that gets a reference straight from the owner is known to it by the call that lent it.
+// One that was passed on would be lost with the process that passed it on. So its receiver tells
+// its node's store, which tells the owner (by way of the owner's node) until no process here
+// borrows it any more.
 #pragma once
 
 #include <cstdint>

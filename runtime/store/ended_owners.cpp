@@ -26,7 +26,7 @@ void EndedOwners::note(const std::vector<std::uint64_t>& extents, const PeerInfo
 
 Status EndedOwners::lost(std::uint64_t extent) const {
   auto known = owners_.find(extent);
-  if (known == owners_.end()) return object_lost("it was freed: nobody referred to it any more");
+  if (known == owners_.end()) return object_lost("it was freed: no reference to it was left");
   const Owner& owner = known->second;
   std::string how = how_ended_ ? how_ended_(owner.pid) : "";
   return object_lost("its owner, " + owner.who + " (pid " + std::to_string(owner.pid) +

@@ -37,7 +37,7 @@ class ExtentTable {
   /// Leases whole pages, those that already have memory first. Nothing when no free range is long
   /// enough.
   std::optional<Extent> lease(std::uint64_t bytes, Client holder);
-  /// The holder is done with it; it is free once nobody pins it. False when the client does not
+  /// The holder is done with it; it is free once no client pins it. False when the client does not
   /// hold it.
   bool give_back(std::uint64_t extent, Client holder);
 
@@ -56,7 +56,7 @@ class ExtentTable {
 
   /// Ends everything that a client holds and pins.
   void drop(Client client);
-  /// Who leased it and has not given it back: 0 when nobody does.
+  /// Who leased it and has not given it back: 0 when there is none.
   Client holder_of(std::uint64_t extent) const;
   std::vector<std::uint64_t> leases_of(Client client) const;
 
@@ -69,8 +69,8 @@ class ExtentTable {
   /// The holder touches it no more without pinning it, so that it may be vacated. False when the
   /// client does not hold it.
   bool surrender(std::uint64_t extent, Client holder);
-  /// Surrendered extents that nobody pins, those used longest ago first, up to `bytes` in all (at
-  /// least one if there is one).
+  /// Surrendered extents that no client pins, those used longest ago first, up to `bytes` in all
+  /// (at least one if there is one).
   std::vector<Extent> vacatable(std::uint64_t bytes) const;
   /// The bytes are elsewhere: its range is free. It must be vacatable.
   void vacate(std::uint64_t extent);

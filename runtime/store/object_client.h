@@ -2,7 +2,7 @@
 //
 // The node's segment is mapped once, read-write for creating and read-only for reading. Small
 // objects are cut from a leased slab, so that putting one is a memcpy and no message; a large one
-// leases a range of its own. The creating process counts references (above this layer) and says
+// leases its own range. The creating process counts references (above this layer) and says
 // free(); readers pin, so that memory is not reused under them.
 #pragma once
 
@@ -35,7 +35,7 @@ class ObjectClient {
   explicit ObjectClient(std::shared_ptr<Channel> node, ObjectClientOptions options = {});
   ObjectClient(const ObjectClient&) = delete;
   ObjectClient& operator=(const ObjectClient&) = delete;
-  /// Views and unsealed objects may outlive the client and even the event loop; their memory then
+  /// Views and unsealed objects may outlive the client and even the event loop. Their memory then
   /// goes back when the channel closes, so keep the channel open while they are used.
   ~ObjectClient();
 
@@ -43,7 +43,7 @@ class ObjectClient {
   bool is_forked() const;
 
   /// Memory for an object of `size` bytes; `id` none picks a fresh one. Blocks for one round trip
-  /// when a new slab or a range of its own is needed, and in a full store until others have freed
+  /// when a new slab or its own range is needed, and in a full store until others have freed
   /// enough or enough has moved to disk. Errors: kResourceExhausted (full still at the deadline; at
   /// once when it could never fit), kUnavailable (node gone), kCancelled (told to stop while it
   /// waited).
@@ -71,7 +71,7 @@ class ObjectClient {
   void get(const ObjectLocation& location, Deadline deadline,
            UniqueFunction<void(Result<BytesView>)> done);
 
-  /// This process has a reference that it did not get from the object's owner: the owner learns of
+  /// This process has a reference that it did not get from the object's owner. The owner learns of
   /// it by way of the nodes, and keeps the object until unborrow(), or the end of this process.
   /// Counted. Does not block.
   void borrow(const ObjectLocation& location);
@@ -82,12 +82,12 @@ class ObjectClient {
                           UniqueFunction<void(Status)> done);
 
   /// Has an object that is lost made again by the process that can, on the node `keeper`; `done`
-  /// (once, on the loop or at once) hears where it is then. Errors: kObjectLost (nobody there can),
-  /// kUnavailable (that node cannot be reached), why making it failed.
+  /// (once, on the loop or at once) hears where it is then. Errors: kObjectLost (no process there
+  /// can), kUnavailable (that node cannot be reached), why making it failed.
   void remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline,
               UniqueFunction<void(Result<ObjectLocation>)> done);
 
-  /// The object's node is about to leave: this process's own node keeps the object from now on, and
+  /// The object's node is about to leave. This process's own node keeps the object from now on, and
   /// this process borrows it there; unborrow() what `done` (once, on the loop or at once) hears.
   /// Errors: kObjectLost, kUnavailable, kResourceExhausted (no room here), kDeadlineExceeded.
   void take_over(const ObjectLocation& location, Deadline deadline,
@@ -99,7 +99,7 @@ class ObjectClient {
   /// What the store asks of the process that owns objects. Set once, before the first handle().
   struct OwnerHooks {
     std::function<void(const ObjectLocation&)> hold;    // somebody in the cluster borrows it
-    std::function<void(const ObjectLocation&)> unhold;  // nobody does any more
+    std::function<void(const ObjectLocation&)> unhold;  // no process does any more
     std::function<object_wire::ProcessReport()> report;
     /// Makes it again if this process can. Errors: kNotFound (it cannot), why making it failed.
     std::function<void(const ObjectLocation& lost,

@@ -1,5 +1,5 @@
-// How a store's and a node's word that an object is lost is put; StoredObject, where such errors
-// arrive, makes the object again or adds what made it.
+// The wording of a store's and a node's notice that an object is lost; StoredObject, where such
+// errors arrive, makes the object again or adds what made it.
 #pragma once
 
 #include <string>

@@ -2,9 +2,9 @@
 // processes, counts pins, and fetches objects from other nodes. It knows ranges, not objects: what
 // lies inside a leased range is its process's business, which is why a put needs no message.
 //
-// A range is free again when its holder has given it back (or died) and nobody pins it. When the
-// store fills up, ranges that no process reads move to disk and come back when one asks; who finds
-// it full waits in line.
+// A range is free again when its holder has given it back (or died) and no process pins it. When
+// the store fills up, ranges that no process reads move to disk and come back when one asks; who
+// finds it full waits in line.
 #pragma once
 
 #include <sys/types.h>
@@ -140,7 +140,7 @@ class ObjectStore {
   void set_endpoint(std::string endpoint);
 
   /// Keeps the object in the store's own name, so that it outlives its owner: the very bytes if
-  /// they lie in a range of their own here, else a copy. Answers with where they are; drop() gives
+  /// they lie in their own range here, else a copy. Answers with where they are; drop() gives
   /// it up. On the loop. Errors: kObjectLost, kResourceExhausted (no room for the copy),
   /// kUnavailable.
   void adopt(const ObjectLocation& location, UniqueFunction<void(Result<ObjectLocation>)> done);

@@ -41,7 +41,7 @@ struct Read {
 struct Surrender {
   std::uint64_t bytes = 0;
 };
-/// I borrow these, whoever lent them to me.
+/// I borrow these, from any lender.
 struct Keep {
   std::vector<ObjectLocation> locations;
 };
@@ -127,7 +127,7 @@ using Reply = std::variant<Done, StoreInfo, Extent, ObjectLocation, Data, Extent
 
 Buffer encode_reply(const Reply& reply);
 Buffer encode_failure(const Status& status);
-/// A failure that the peer sent comes back as it is. Errors of its own: kInvalidArgument on
+/// A failure that the peer sent comes back as it is. Own errors: kInvalidArgument on
 /// malformed bytes.
 Result<Reply> decode_reply(const Buffer& meta);
 

@@ -40,7 +40,7 @@ Result<std::unique_ptr<Segment>> Segment::create(std::uint64_t bytes) {
     return errno_status(
         errno, "object store: cannot size the segment to " + std::to_string(bytes) + " bytes");
   }
-  // Nobody who holds the descriptor can cut the file short under the others.
+  // No holder of the descriptor can cut the file short under the others.
   ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   return map(std::move(fd), bytes);
 }

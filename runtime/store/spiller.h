@@ -1,12 +1,12 @@
-// Spiller: keeps a store from filling up, by moving what nobody reads to disk, and brings it back
-// when somebody asks. Private to runtime/store.
+// Spiller: keeps a store from filling up, by moving what no process reads to disk, and brings it
+// back when somebody asks. Private to runtime/store.
 //
 // An extent may move only once its holder has surrendered it: until then the holder writes and
 // reads it without asking. So over the high-water mark the spiller asks the holders, writes what
-// they name (those used longest ago first) on its own thread, and frees the memory if nobody
+// they name (those used longest ago first) on its own thread, and frees the memory if no process
 // has pinned it meanwhile. A failed write changes nothing: the bytes are where they were. When
-// memory and disk are both full, an extent that is asked for changes places with one that is not:
-// its bytes are parked in this process's own memory while the other one takes its place on disk.
+// memory and disk are both full, an extent that is asked for changes places with one that is not.
+// Its bytes are parked in this process's own memory while the other one takes its place on disk.
 #pragma once
 
 #include <functional>

@@ -131,8 +131,8 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
   void fail(const PullPtr& pull, Status why);
   void finish(const std::shared_ptr<Replica>& replica, Status status);
   void drop(const ObjectId& object);
-  /// Drops a copy once nobody has used it for a while, because no notice will come of its object's
-  /// end.
+  /// Drops a copy once no process has used it for a while, because no notice will come of its
+  /// object's end.
   void expire_later(const ObjectId& object);
 
   std::shared_ptr<StoreMemory> memory_;

@@ -24,7 +24,7 @@ namespace {
 // A thread that queues this much writes it itself, rather than letting the loop fall further
 // behind.
 constexpr std::size_t kFlushBytes = 64 << 10;
-// After so many system calls a flushing thread leaves the rest to the loop: it has work of its own.
+// After this many system calls a flushing thread leaves the rest to the loop: it has its own work.
 constexpr int kFlushRoundsMax = 32;
 // After this many receives other connections get their turn.
 constexpr int kReceiveRoundsMax = 16;
@@ -407,7 +407,7 @@ void Channel::on_frame(Message message) {
   if (auto handler = handler_in_use_; handler && *handler) {
     (*handler)(shared_from_this(), std::move(message));
   } else {
-    LOG(warn, "{}: nobody handles frames of kind {}", describe_peer(),
+    LOG(warn, "{}: no handler for frames of kind {}", describe_peer(),
         static_cast<int>(message.kind));
   }
 }

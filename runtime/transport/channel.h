@@ -76,7 +76,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   /// may still act on it), kUnavailable (connection closed, with the reason), kResourceExhausted
   /// (queue or table full; nothing was sent).
   void request(Message message, Deadline deadline, Reply reply);
-  /// The same with a buffer for the reply's payload: a large payload (64 KiB and up) of exactly
+  /// The same with a buffer for the reply's payload. A large payload (64 KiB and up) of exactly
   /// `target.size()` bytes is received straight into it, and the reply's payload is then a view of
   /// it. `target` stays valid while `owner` lives.
   void request_into(Message message, Deadline deadline, std::span<std::byte> target,
@@ -108,7 +108,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   void when_drained(std::size_t bytes, UniqueFunction<void()> drained);
 
   /// Makes a TCP connection outlive its socket, under a number that only the two sides know
-  /// (lasting_state.h): sent frames are kept until the peer confirms them, and a broken socket
+  /// (lasting_state.h). Sent frames are kept until the peer confirms them, and a broken socket
   /// neither fails requests nor calls on_close. `on_interrupt` runs on the loop when the socket has
   /// broken; on the side that connected, it must resume(). Call right after construction. For
   /// connect() and Listener.

@@ -93,7 +93,7 @@ asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoi
 }
 
 /// Brings a lasting connection whose socket broke another one, until it has one, has given up, or
-/// nobody has it any more.
+/// no holder has it any more.
 class Reconnect : public std::enable_shared_from_this<Reconnect> {
  public:
   Reconnect(EventLoop& loop, Endpoint endpoint, Credentials credentials, ConnectOptions options,

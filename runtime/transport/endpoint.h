@@ -17,7 +17,7 @@ struct Endpoint {
   std::string unix_path;  // empty for TCP
   std::string host;       // a name or numeric address; "0.0.0.0" or "::" when listening on all
   std::uint16_t port = 0;
-  WorkerId target;  // none: whoever listens
+  WorkerId target;  // none: any listener
 
   bool is_unix() const { return !unix_path.empty(); }
   /// Whether only this machine reaches it.

@@ -32,7 +32,7 @@ thread_local void* driving = nullptr;
 
 // How long the seat may stay free before the background thread takes it. Long enough for a caller
 // in a tight loop of synchronous calls to come back, so that such a loop never fights over the
-// seat; short enough not to matter to anyone else.
+// seat. Short enough not to matter to anyone else.
 constexpr std::chrono::milliseconds kVacancy{1};
 // How many posted handlers a leaving thread runs at most.
 constexpr int kLastHandlersMax = 64;
@@ -41,7 +41,8 @@ constexpr int kLastHandlersMax = 64;
 constexpr std::chrono::microseconds kLeaderLook{50};
 // Waits between two that look, once looking has been in vain again and again.
 constexpr int kSkippedMax = 256;
-// After so many ticks under the same driver the background thread sleeps until that driver leaves.
+// After this many ticks under the same driver the background thread sleeps until that driver
+// leaves.
 constexpr int kIdleTicks = 8;
 
 /// Whether looking is worth it for this thread: it is as long as the last look found something;

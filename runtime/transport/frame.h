@@ -12,7 +12,7 @@
 
 namespace runtime {
 
-/// Zero bytes behind a payload of so many bytes, so that the next frame is aligned.
+/// Zero bytes behind a payload of this size, so that the next frame is aligned.
 constexpr std::uint64_t padding_of(std::uint64_t payload_bytes) {
   return (8 - payload_bytes % 8) % 8;
 }

@@ -14,14 +14,14 @@ struct FrameReader::Block {
 
 namespace {
 
-// A frame that takes more than this is received into memory of its own.
+// A frame that takes more than this is received into its own memory.
 constexpr std::uint64_t kInBlockMax = FrameReader::kBlockBytes / 2;
 // Below this much free space, and with nothing unparsed, the next receive starts a new block.
 constexpr std::size_t kRoomMin = 4 << 10;
 
-// Whether nobody else holds the block. Reading the count alone orders nothing: the fence makes the
-// last holder's reads happen before our writes. ThreadSanitizer does not know fences, so under it
-// blocks are never reused.
+// Whether no other reference to the block exists. Reading the count alone orders nothing: the fence
+// makes the last holder's reads happen before our writes. ThreadSanitizer does not know fences, so
+// under it blocks are never reused.
 template <class Block>
 bool sole_holder(const std::shared_ptr<Block>& block) {
 #if defined(__SANITIZE_THREAD__)

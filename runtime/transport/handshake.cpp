@@ -76,7 +76,7 @@ asio::awaitable<Status> write_socket(Channel::Socket& socket, asio::const_buffer
   co_return Status();
 }
 
-/// Whoever is on the way can make up a refusal: it says that no connection comes about, nothing
+/// A party on the way can make up a refusal: it says that no connection comes about, nothing
 /// else.
 ErrorCode believed(ErrorCode code) {
   switch (code) {
@@ -368,7 +368,7 @@ std::unique_ptr<NoiseHandshake> read_caller(const CallerMessage& message, const 
   return nullptr;
 }
 
-/// What speaks against a preamble whoever sent it.
+/// What speaks against a preamble of any sender.
 Status judge_preamble(const Preamble& preamble) {
   if (preamble.version != kWireVersion)
     return unimplemented("wire version " + std::to_string(preamble.version) +

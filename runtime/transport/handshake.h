@@ -1,5 +1,5 @@
-// How two processes come to trust a connection: a fixed preamble, a Noise handshake with the
-// cluster's token as the pre-shared key, then Hello, encrypted.
+// The handshake of two processes: a fixed preamble, a Noise handshake with the cluster's token as
+// the pre-shared key, then Hello, encrypted.
 //
 //   caller -> node    preamble (80 bytes), Noise message 1 (48)
 //   callee -> caller  answer (16), Noise message 2 (49)
@@ -61,7 +61,7 @@ struct Preamble {
 
   std::uint16_t version = kWireVersion;
   std::uint16_t flags = 0;  // none yet: all are refused
-  WorkerId target{};        // none: whoever listens
+  WorkerId target{};        // none: any listener
   AddressDigest dialled{};  // of "HOST:PORT" as the caller was given it; none on Unix sockets
   AddressDigest reached{};  // of the address and port that this led to; none on Unix sockets
   KeyId key{};              // whose key proves the caller; none: the cluster's token

@@ -11,7 +11,7 @@
 
 namespace runtime {
 
-/// A token that counts beside the present one.
+/// A token that counts next to the present one.
 struct AlsoToken {
   std::string token;
   Deadline until = Deadline::max();
@@ -26,7 +26,7 @@ struct Tokens {
   bool operator==(const Tokens&) const = default;
 };
 
-/// A handle: copies of it hold the same tokens, so that whoever has one learns of a change. To
+/// A handle: copies of it hold the same tokens, so that every holder learns of a change. To
 /// assign a text makes a new one. Any thread.
 class Keyring {
  public:

@@ -20,7 +20,7 @@
 
 namespace runtime {
 
-/// After so many frames, or bytes, a receiver confirms: what its peer keeps for it stays about as
+/// After this many frames, or bytes, a receiver confirms: what its peer keeps for it stays about as
 /// small as that.
 inline constexpr std::uint64_t kConfirmFrames = 64;
 inline constexpr std::size_t kConfirmBytes = 256 << 10;

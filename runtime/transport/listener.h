@@ -29,7 +29,7 @@ struct ConnectOptions {
 };
 
 /// Connects, proves the token both ways, exchanges Hello.
-/// Errors: kUnavailable (nobody listens, unreachable, peer went away), kDeadlineExceeded,
+/// Errors: kUnavailable (no listener, unreachable, peer went away), kDeadlineExceeded,
 /// kInvalidArgument (wrong token, not a Starling port, another cluster, address unknown),
 /// kUnimplemented (no common protocol version), kNotFound (the node has no such worker). Each names
 /// the endpoint.
@@ -50,7 +50,7 @@ struct ListenerOptions {
   /// Connections not yet authenticated. One more, and the oldest is closed, of the address (IPv6:
   /// network of 64 bits) that has most of them.
   std::size_t handshakes_max = 256;
-  /// By which addresses callers reach this listener over TCP, beside the one that it binds to and
+  /// By which addresses callers reach this listener over TCP, besides the one that it binds to and
   /// the one that a connection arrives at; port 0 is the bound one. A caller that dialled another
   /// one is refused.
   std::vector<Endpoint> also_reached_at;
@@ -83,7 +83,7 @@ struct ListenerCallbacks {
 /// captures go away.
 class Listener {
  public:
-  /// Binds and starts accepting. A stale Unix socket file (nobody listens on it) is replaced; the
+  /// Binds and starts accepting. A stale Unix socket file (without a listener) is replaced; the
   /// file's mode is 0600. Errors: kUnavailable (address in use), kInvalidArgument (bad address).
   static Result<std::unique_ptr<Listener>> listen(EventLoop& loop, const Endpoint& endpoint,
                                                   Credentials credentials,

@@ -55,7 +55,7 @@ class NoiseHandshake {
  public:
   enum class Side { kInitiator, kResponder };
   static constexpr std::size_t kKeyBytes = 32;
-  /// What a message takes beside its payload.
+  /// What a message takes besides its payload.
   static constexpr std::size_t kOverheadBytes = kKeyBytes + MessageCipher::kTagBytes;
 
   /// `ephemeral`: this side's private key; a fresh one unless a test knows better.

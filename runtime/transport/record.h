@@ -21,7 +21,7 @@ inline constexpr std::size_t kRecordHeaderBytes = 4;  // the text's size
 inline constexpr std::size_t kRecordTagBytes = AesGcm::kTagBytes;
 inline constexpr std::size_t kRecordOverheadBytes = kRecordHeaderBytes + kRecordTagBytes;
 inline constexpr std::size_t kRecordTextMax = 64 << 10;
-/// After so many records (64 GiB at most) the key is replaced by one derived from it.
+/// After this many records (64 GiB at most) the key is replaced by one derived from it.
 inline constexpr std::uint64_t kRecordsPerKey = 1 << 20;
 
 /// AES-256-GCM under one direction's key, which changes as records are counted.

@@ -126,7 +126,7 @@ asio::awaitable<Status> connect_simulated(Simulation& simulated, TimedSocket& ti
     auto waiting = std::make_shared<std::optional<decltype(handler)>>(std::move(handler));
     const auto finish = [](std::optional<decltype(handler)>* waiter, int fd, int error) {
       auto arrived =
-          std::make_shared<FileDescriptor>(fd);  // closed if nobody waits, or the loop ends first
+          std::make_shared<FileDescriptor>(fd);  // closed without a waiter, or the loop ends first
       if (!*waiter) return;
       auto shared = std::make_shared<decltype(handler)>(std::move(**waiter));
       waiter->reset();

@@ -48,7 +48,7 @@ asio::awaitable<Status> fetch_and_invoke(std::shared_ptr<CoroutineCall> call,
 
 /// What co_spawn tells of the coroutine's end. With asio::bind_cancellation_slot() instead, Asio
 /// (1.81) would hand each cancellation on by way of the executor, and touch the spawned coroutine's
-/// memory there though it may have ended in between; of a handler without an executor it emits at
+/// memory there though it may have ended in between. Of a handler without an executor it emits at
 /// once, in the same turn.
 struct CoroutineEnd {
   using cancellation_slot_type = asio::cancellation_slot;

@@ -1,6 +1,6 @@
 // ParkedCalls: calls in line whose callers do not read what they were answered, and those behind a
 // call that waits for its arguments' bytes. They wait outside of the actor's lanes, so that replies
-// nobody takes do not pile up here and other callers are served meanwhile.
+// that no caller takes do not pile up here and other callers are served meanwhile.
 #pragma once
 
 #include <algorithm>

@@ -26,10 +26,10 @@ class StreamSender {
   StreamSender(const StreamSender&) = delete;
   StreamSender& operator=(const StreamSender&) = delete;
 
-  /// Sends a value; blocks while the consumer is a window behind. Errors: kCancelled (nobody reads
-  /// any more), kDeadlineExceeded, kResourceExhausted (no room in the store).
+  /// Sends a value; blocks while the consumer is a window behind. Errors: kCancelled (no reader any
+  /// more), kDeadlineExceeded, kResourceExhausted (no room in the store).
   Status write(Encoder& value);
-  /// The consumer has taken so many values in all.
+  /// The consumer has taken `count` values in all.
   void on_taken(std::uint64_t count);
 
  private:

@@ -24,7 +24,7 @@ class Worker {
   ~Worker();
 
   /// Serves until the node says to end or is gone. On the thread that is to run the actor of a
-  /// process of its own.
+  /// process that it has alone.
   void run();
 
  private:

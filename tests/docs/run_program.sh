@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a documented program, which starts a cluster of its own: run_program.sh BUILD_FOLDER PROGRAM [ARGUMENT...]
+# Runs a documented program, which starts its own cluster: run_program.sh BUILD_FOLDER PROGRAM [ARGUMENT...]
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the shell blocks below `<!-- test: shell -->` of a page, on clusters and a port of their own: run_shell.sh SOURCE BUILD PAGE
+# Runs the shell blocks below `<!-- test: shell -->` of a page, on its own clusters and port: run_shell.sh SOURCE BUILD PAGE
 set -euo pipefail
 source_dir=$1 build_dir=$2 page=$3
 folder=$(mktemp -d)

@@ -1,4 +1,4 @@
-// What looks for damage in the journal's write-ahead log, on any bytes, and on a log's own header
+// The check for damage in the journal's write-ahead log, on any bytes, and on a log's own header
 // before them.
 #include "runtime/head/log_check.h"
 

@@ -1,4 +1,4 @@
-// What a process with a user's agent loops says, with any content: a sample whose parts fit
+// Messages of a process with a user's agent loops, with any content: a sample whose parts fit
 // together, or a failure.
 #include <cstdint>
 #include <cstdlib>
@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (outcome.why.empty()) std::abort();
     return 0;
   }
-  const rl::DrawnTurn turn{outcome.prompt_ids, outcome.response_ids,
-                           std::vector<float>(outcome.response_ids.size(), -1.0F), true, 0};
+  const rl::GeneratedTurn turn{outcome.prompt_ids, outcome.response_ids,
+                               std::vector<float>(outcome.response_ids.size(), -1.0F), true, 0};
   const auto sample = rl::sample_of(outcome, {&turn, 1}, 8);
   if (sample.ok() &&
       (sample->ids.size() != sample->mask.size() || sample->logprobs.size() > sample->ids.size()))

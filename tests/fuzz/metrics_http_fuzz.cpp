@@ -1,4 +1,4 @@
-// What a stranger sends to the node's port as an HTTP request.
+// HTTP requests of a stranger to the node's port.
 #include <cstdint>
 #include <string_view>
 

@@ -1,5 +1,5 @@
-// What a file, a command or a metadata endpoint says about this machine: anybody's words. The first
-// byte chooses the kind.
+// Answers of a file, a command or a metadata endpoint about this machine: any words. The first byte
+// chooses the kind.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -28,7 +28,7 @@ while read -r path; do
   installed=$((installed + 1))
 done < <(paths)
 [ "$installed" -ge 10 ] || fail "only $installed paths in wheels.txt"
-[ -e "$folder/prefix/lib/starling/torch/lib/libtorch_cuda.so" ] || fail "no libtorch_cuda.so beside LibTorch's own"
+[ -e "$folder/prefix/lib/starling/torch/lib/libtorch_cuda.so" ] || fail "no libtorch_cuda.so next to LibTorch's own"
 
 rm "$folder/wheels/torch/lib/libtorch_cuda.so"
 ! install_gpu || fail "installed without libtorch_cuda.so"

@@ -36,13 +36,13 @@ said=$(train run) || { cat "$folder/errors.log"; fail "the driver failed"; }
 
 # A loss and advantages of the project's own. Advantages of half the size and a loss four times as large: the first gradient is twice that of GRPO.
 loss=actor_rollout_ref.actor.policy_loss
-own=$(train own algorithm.adv_estimator=halved $loss.loss_mode=band $loss.band_scale=4) || { cat "$folder/errors.log"; fail "the driver failed with a loss of its own"; }
-[[ "$own" == "steps 4 again equal clipped 1.00 gradient "* ]] || { cat "$folder/errors.log"; fail "the driver said '$own' with a loss of its own"; }
-awk -v grpo="${said##* }" -v own="${own##* }" 'BEGIN { exit !(grpo > 0 && own > 1.999999 * grpo && own < 2.000001 * grpo) }' || fail "the gradient is ${own##* } with a loss of its own, ${said##* } without"
+own=$(train own algorithm.adv_estimator=halved $loss.loss_mode=band $loss.band_scale=4) || { cat "$folder/errors.log"; fail "the driver failed with a custom loss"; }
+[[ "$own" == "steps 4 again equal clipped 1.00 gradient "* ]] || { cat "$folder/errors.log"; fail "the driver said '$own' with a custom loss"; }
+awk -v grpo="${said##* }" -v own="${own##* }" 'BEGIN { exit !(grpo > 0 && own > 1.999999 * grpo && own < 2.000001 * grpo) }' || fail "the gradient is ${own##* } with a custom loss, ${said##* } without"
 # Divergence ends a loop over step(), too; what was counted before a checkpoint was loaded, which is of step 2, does not count.
 if train lost trainer.total_training_steps=20 $loss.loss_mode=band $loss.band_scale=1e300 >/dev/null; then fail "it trained on without a finite gradient"; fi
 grep -q "step 12: the actor had no finite gradient in 10 consecutive steps" "$folder/errors.log" || { cat "$folder/errors.log"; fail "divergence was not reported after step 12"; }
-if train refused $loss.loss_mode=hand >/dev/null; then fail "a loss that nobody registered was trained with"; fi
+if train refused $loss.loss_mode=hand >/dev/null; then fail "a loss that was not registered was trained with"; fi
 grep -q "sapo or band, got the string 'hand'" "$folder/errors.log" || { cat "$folder/errors.log"; fail "not refused by the list of losses"; }
 if "$prefix/bin/starling" train --check $loss.loss_mode=band >"$folder/check.log" 2>&1; then fail "starling train knows a loss of the project's"; fi
 grep -q "sapo, got the string 'band'" "$folder/check.log" || { cat "$folder/check.log"; fail "starling train did not refuse the loss by its list"; }

@@ -1,4 +1,4 @@
-// How many of the reference cases a test went through: ctest says so in the end
+// The number of reference cases that a test went through: ctest says so in the end
 // (tests/print_fixture_counts.cmake).
 #pragma once
 

@@ -1,4 +1,4 @@
-// What Python code of tests waits with.
+// Wait functions for Python code of tests.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ class Cluster {
 
  private:
   void run_node(std::size_t machine);
-  /// As a member of the cluster under one id; whether it is to join anew under another.
+  /// As a member of the cluster under one id; whether it is to join again under another.
   bool live(runtime::EventLoop& loop, std::size_t machine);
 
   World& world_;

@@ -12,7 +12,7 @@ namespace sim {
 
 namespace {
 
-/// What is there while nobody uses the cluster.
+/// What is there while no program uses the cluster.
 struct Standing {
   std::size_t alarms = 0;
   std::size_t connections = 0;
@@ -34,7 +34,7 @@ class Days {
 
   Weather some_weather();
   void live();
-  /// Now and then something goes wrong while nobody looks.
+  /// Now and then something goes wrong unobserved.
   void rest();
   void repair();
   void look();

@@ -22,15 +22,15 @@ namespace sim {
 struct Rendezvous {
   std::set<int> arrived;     // drivers whose work is done, by number
   bool all_arrived = false;  // and none of them calls anything any more: what actors keep now,
-                             // nobody else replaces
+                             // no other one replaces
   std::set<int> dropped;     // drivers that have told their actors to let go of everything
   bool dropped_all = true;   // every actor has confirmed that it holds nothing, or is dead
   bool all_removed = true;   // every placement group, as far as their drivers were told
   bool heard_all = true;     // every actor has answered, or is dead
   int looker = -1;           // the driver that is asked to list all objects of the cluster
   bool looked = false;
-  runtime::Result<runtime::ObjectList> objects = runtime::unavailable("nobody has looked");
-  runtime::Result<runtime::ClusterState> cluster = runtime::unavailable("nobody has looked");
+  runtime::Result<runtime::ObjectList> objects = runtime::unavailable("not looked at yet");
+  runtime::Result<runtime::ClusterState> cluster = runtime::unavailable("not looked at yet");
   bool released = false;
 };
 

@@ -117,12 +117,12 @@ void Episode::check_account() {
     world_.fail(error + " after everything was dropped");
 }
 
-/// When every driver and every actor has let go of everything, nobody counts anything any more.
+/// When every driver and every actor has let go of everything, no process counts anything any more.
 void Episode::check_objects() {
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (drivers_[i]->crashed || programs_[i]->objects_held() == 0) continue;
     world_.fail(drivers_[i]->name + " cannot let go of " +
-                std::to_string(programs_[i]->objects_held()) + " objects that nobody refers to");
+                std::to_string(programs_[i]->objects_held()) + " objects without a reference");
   }
   for (const auto& machine : cluster_.machines()) {
     if (!machine.running) continue;

@@ -17,7 +17,7 @@ namespace sim {
 class Episode {
  public:
   struct Plan {
-    bool small_stores = false;  // what nobody reads moves to disk
+    bool small_stores = false;  // what no process reads moves to disk
     bool gangs = false;         // placement groups as well
     bool calm = false;          // nothing goes wrong
   };

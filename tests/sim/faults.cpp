@@ -27,7 +27,7 @@ void Faults::schedule(std::uint64_t round) {
 void Faults::die(std::size_t machine) {
   const auto& machines = cluster_.machines();
   if (machines[machine].node->ended) return;
-  // Either the node's process alone, or the whole machine, of which nobody hears again.
+  // Either the node's process alone, or the whole machine, which is not heard of again.
   const bool whole = world_.random().one_in(2);
   fell_silent_ = fell_silent_ || whole;
   for (const Driver& driver : drivers_) {

@@ -17,7 +17,7 @@ struct Weather {
   bool machines_die = false;
   bool head_dies = false;         // with its node; the cluster ends
   bool head_is_replaced = false;  // its process alone; another goes on with the journal
-  bool small_stores = false;      // what nobody reads moves to disk
+  bool small_stores = false;      // what no process reads moves to disk
   bool gangs = false;             // placement groups as well
 };
 

@@ -23,7 +23,7 @@ class Fiber {
 
   /// From outside of any fiber: runs it until it waits or ends.
   void resume();
-  /// From inside of the running fiber: back to whoever resumed it.
+  /// From inside of the running fiber: back to its resumer.
   static void suspend();
   /// Null outside of fibers.
   static Fiber* current();

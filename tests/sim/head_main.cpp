@@ -13,7 +13,7 @@ namespace sim {
 
 namespace {
 
-/// Batches reach the disk one after another, each whole; the news of it is a step of its own, so
+/// Batches reach the disk one after another, each whole; the news of it is a separate step, so
 /// that a crash may come between.
 class SimulatedJournal final : public runtime::Journal {
  public:

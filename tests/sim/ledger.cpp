@@ -49,7 +49,7 @@ void Ledger::ran(std::uint64_t number) {
   if (process->crashed) return;
   auto found = calls_.find(number);
   if (found == calls_.end())
-    return world_.fail("call " + std::to_string(number) + " ran, which nobody has made");
+    return world_.fail("call " + std::to_string(number) + " ran, which no program has made");
   found->second.runs.push_back({process->id, ++events_});
   ++runs_;
   world_.note("ran " + describe(number));

@@ -45,7 +45,7 @@ class Ledger {
   void prolong(std::uint64_t call, runtime::Deadline deadline) {
     calls_.at(call).deadline = deadline;
   }
-  /// From inside of a method. Runs of a process that has crashed are nobody's.
+  /// From inside of a method. Runs of a process that has crashed do not count.
   void ran(std::uint64_t call);
   /// Its result has settled, at this moment.
   void settled(std::uint64_t call);

@@ -25,7 +25,7 @@ using runtime::FileDescriptor;
 
 namespace {
 
-// A fault for about one in so many of the things that can go wrong.
+// A fault for about one in this many of the things that can go wrong.
 constexpr std::uint64_t kRefusedOneIn = 60;
 constexpr std::uint64_t kLostOneIn = 60;
 constexpr std::uint64_t kSlowOneIn = 25;
@@ -147,7 +147,7 @@ void Network::open(Process* from, const std::string& where, bool local,
   links_[link->id] = link;
   // Without the folder, which each run has its own of.
   const std::string name = local ? where.substr(where.rfind('/') + 1) : where;
-  world_.note("link " + std::to_string(link->id) + ": " + (from ? from->name : "nobody") + " -> " +
+  world_.note("link " + std::to_string(link->id) + ": " + (from ? from->name : "none") + " -> " +
               listener->second.owner->name + " at " + name);
   listener->second.accepted(callee.release());
   done(caller.release(), 0);
@@ -288,7 +288,7 @@ void Network::deliver(const LinkPtr& link, int to) {
       chunk.at = end.last_at = std::max(world_.now() + std::chrono::milliseconds(1), end.last_at);
       break;
     }
-    if (put < 0) {  // it has closed: nobody reads this any more
+    if (put < 0) {  // it has closed: it reads this no more
       end.to_deliver.clear();
       end.deaf = end.closed = true;
       if (end.finished && link->ends[1 - to].finished) erase(link);
@@ -369,7 +369,7 @@ void Network::cut(Process& process, Farewell farewell) {
 std::string Network::describe() const {
   const auto name = [](const End& end) {
     return end.process ? end.process->name + (end.process->ended ? " (ended)" : "")
-                       : std::string(end.fd ? "nobody" : "closed");
+                       : std::string(end.fd ? "none" : "closed");
   };
   std::map<std::string, int> counts;
   for (const auto& [id, link] : links_)

@@ -1,5 +1,5 @@
 // Network: the connections between simulated processes. A connection is two socket pairs with the
-// network between them, so that the production code reads and writes real stream sockets; what it
+// network between them, so that the production code reads and writes real stream sockets. What it
 // writes arrives later, in other pieces, or not at all.
 //
 // One stream neither drops, repeats nor reorders its bytes, as TCP does not; it stalls, breaks

@@ -71,7 +71,7 @@ void World::finish(Process& process) {
   note("end " + process.name);
   process.on_crash = nullptr;
   if (auto on_end = std::exchange(process.on_end, nullptr)) {
-    Process* outer = std::exchange(current_, nullptr);  // what follows is nobody's in particular
+    Process* outer = std::exchange(current_, nullptr);  // what follows is of no process
     on_end();
     current_ = outer;
   }
@@ -89,7 +89,7 @@ void World::crash(Process& process, Farewell farewell) {
   if (process.on_crash) process.on_crash();
   current_ = outer;
   wake(&process);
-  // Cut off, it may see as much time pass as its end takes; nobody else does.
+  // Cut off, it may see as much time pass as its end takes; no other process does.
   const runtime::Deadline now = now_;
   int steps = 0;
   for (; !process.ended && steps < kEndStepsMax; ++steps) {

@@ -2,7 +2,7 @@
 // threads, and whose turn it is.
 //
 // One thread. A step runs one handler of one process's event loop, or one thread of a process until
-// it waits, or something whose time has come; the seed chooses among all that could run. Time
+// it waits, or something whose time has come. The seed chooses among all that could run. Time
 // passes a little with each step, and jumps when nothing can run.
 #pragma once
 
@@ -64,7 +64,7 @@ class World final : public runtime::Simulation {
   bool faults = false;
   /// Of this run, named otherwise in the next: notes say DIR for it.
   std::string folder;
-  /// Whether disks fail then: an operation in so many does. 0: never.
+  /// Whether disks fail then: an operation in this many does. 0: never.
   std::uint64_t disk_fails = 0;
 
   // -- Processes

@@ -1,4 +1,4 @@
-// Whether a thread waits: what a test can see of a call that blocks and says nothing.
+// A thread that a test can see waiting, for calls that block and say nothing.
 #pragma once
 
 #include <unistd.h>

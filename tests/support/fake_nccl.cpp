@@ -80,7 +80,7 @@ int ncclAllReduce(const void* from, void* to, std::size_t count, int type, int o
   for (std::size_t i = 0; i < count; ++i) group.sum[i] += static_cast<const float*>(from)[i];
   meet(lock, group);
   std::memcpy(to, group.result.data(), count * sizeof(float));
-  meet(lock, group);  // nobody begins the next sum before all have this one
+  meet(lock, group);  // no rank begins the next sum before all have this one
   return 0;
 }
 int ncclCommDestroy(void* comm) { return delete static_cast<Rank*>(comm), 0; }

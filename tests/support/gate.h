@@ -12,7 +12,7 @@
 namespace support {
 
 /// Two files: callers that arrive leave a byte in PATH.arrived, and wait until there is PATH. A
-/// gate that nobody opens lets them through after a minute and a half, so that no test hangs.
+/// gate that is not opened lets them through after a minute and a half, so that no test hangs.
 class Gate {
  public:
   explicit Gate(std::string path) : path_(std::move(path)) {}

@@ -1,6 +1,6 @@
 // A device that is not the CPU, as a plugin of LibTorch, on machines without one:
 // libtorch_standin.so. Its memory lies in pages that the host may not touch, so that code which
-// reads or writes a device's tensors through pointers faults here as it would with a GPU; what it
+// reads or writes a device's tensors through pointers faults here as it would with a GPU. What it
 // computes, it computes on the CPU, tensor by tensor (LibTorch's fallback). Slow, and meant to be:
 // it shows that every tensor is where it has to be. As CUDA does, it refuses operators whose
 // tensors are on several devices, and generators of another device.

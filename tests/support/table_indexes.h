@@ -1,5 +1,5 @@
-// What the head's tables keep next to their records, so that none has to look through all of
-// those, agrees with a look through all of them.
+// A check that the indexes of the head's tables, which save a look through all records, agree with
+// such a look.
 #pragma once
 
 #include <map>

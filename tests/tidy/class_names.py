@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A class has a name of its own within its namespace.
+"""A class has a name that is unique in its namespace.
 
 Two classes of one name in one program are one to the linker, whatever files they are in: it keeps one destructor of both. Names in
 unnamed namespaces are their file's (unique_names.py).

@@ -65,7 +65,11 @@ def main(root: pathlib.Path) -> int:
                 continue
             folder = str(file.parent.relative_to(root))
             for line, text in enumerate(file.read_text().splitlines(), 1):
-                include = re.match(r'#include "((?:runtime|placement|rl)(?:/[^"]+)?)/[^/"]+"', text)
+                if re.match(r'\s*#\s*include\s*"\.\.?/', text):
+                    print(f"{file.relative_to(root)}:{line}: a path from the source folder, please")
+                    bad += 1
+                include = re.match(
+                    r'\s*#\s*include\s*["<]((?:runtime|placement|rl)(?:/[^">]+)?)/[^/">]+[">]', text)
                 if not include or ".capnp.h" in text:  # generated from a schema
                     continue
                 if folder not in allowed:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a user's file compiles with rl/rl.h: at most so many headers of rl.
+"""What a user's file compiles with rl/rl.h: a limited number of headers of rl.
 
 header_reach.py SOURCE_DIR
 """

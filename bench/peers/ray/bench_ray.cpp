@@ -1,5 +1,5 @@
 // bench_runtime's workload on Ray's C++ API, with the same keys. run.sh builds this file twice, as
-// a program and as the library that Ray's workers load, since they are programs of their own.
+// a program and as the library that Ray's workers load, since they are separate programs.
 //   bench_ray LIBRARY_FOLDER SECONDS
 #include <ray/api.h>
 

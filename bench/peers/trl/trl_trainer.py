@@ -3,7 +3,7 @@
 bench_trainer --folder FOLDER --make
 trl_trainer.py --folder FOLDER --model HF_FOLDER [--suite grpo,sft,toy] [--steps 6] [--threads 2]
 
-HF_FOLDER: a Hugging Face folder of the model (`starling export` makes one of a GGUF file). Each suite is a process of its own; "first_step_s" counts from its start, imports
+HF_FOLDER: a Hugging Face folder of the model (`starling export` makes one of a GGUF file). Each suite is a separate process; "first_step_s" counts from its start, imports
 included. fp32, AdamW (fused where torch has it), no KL, one update a batch, no gradient checkpointing. Prints one JSON line.
 """
 import argparse, json, os, statistics, subprocess, sys, time

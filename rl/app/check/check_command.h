@@ -1,4 +1,4 @@
-// What `starling train` and the stages answer about a configuration without LibTorch: --check,
+// Answers of `starling train` and the stages about a configuration without LibTorch: --check,
 // --config-schema. The program starling-config.
 #pragma once
 

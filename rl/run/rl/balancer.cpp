@@ -39,7 +39,7 @@ bool are_there(const PromptPlaces& places) {
 }  // namespace
 
 Status Balancer::balance(StepBatch& batch) {
-  batch.drawn_tokens = batch.tokens();
+  batch.generated_tokens = batch.tokens();
   if (leaves_ > 0) {
     batch.leaves = leaves_;
     return move(batch, deal_leaves(batch.shards(), prompt_costs(batch), leaves_, moves_));

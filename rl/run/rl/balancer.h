@@ -1,5 +1,5 @@
-// Balancer: samples go to other workers than drew them, so that all train about as many tokens, or
-// each the leaves that are its own.
+// Balancer: samples go to other workers than generated them, so that all train about as many
+// tokens, or each the leaves that are its own.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Balancer {
   Balancer(BatchCalls& batches, bool moves, std::int64_t leaves = 0)
       : batches_(batches), moves_(moves), leaves_(leaves) {}
 
-  /// Counts the tokens as they were drawn, and moves groups: to the workers of their leaves, or
+  /// Counts the tokens as they were generated, and moves groups: to the workers of their leaves, or
   /// where that wins enough.
   runtime::Status balance(StepBatch& batch);
 

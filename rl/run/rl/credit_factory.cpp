@@ -43,7 +43,7 @@ std::unique_ptr<CreditAssigner> make_assigner(const TrainerOptions& options,
       parts.chosen_rows = [&codapo = *codapo] { return codapo.focus(); };
       return codapo;
     }
-    case AdvantageEstimator::kOwn:
+    case AdvantageEstimator::kCustom:
       return std::make_unique<ResponseCredit>(custom_formula(options.own_advantages));
     default: break;
   }

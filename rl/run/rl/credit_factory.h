@@ -24,7 +24,7 @@ struct CreditCalls {
 struct CreditParts {
   std::unique_ptr<ScoreReader> reader;
   std::unique_ptr<CreditPhase> phase = nullptr;
-  /// Of a group in which samples lack a score so many others stay, or none.
+  /// Of a group in which samples lack a score at least this many others stay, or none.
   std::int64_t group_size_min = 1;
   /// Before this step only the critic learns; 0: none.
   std::int64_t critic_warmup = 0;

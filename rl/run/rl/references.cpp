@@ -59,7 +59,7 @@ Status References::ask(StepBatch& batch, StepTimer& timer) {
   return {};
 }
 
-// Of several each adds to what those before it said what it says of the samples of its own rows.
+// Of several each adds to what those before it said what it says of the samples of its rows.
 Status References::teach(StepBatch& batch) {
   if (teachers_.size() == 1) {
     Result<std::vector<Referenced>> taught = score_all(*teachers_.front().calls, batch);
@@ -81,7 +81,7 @@ Status References::teach(StepBatch& batch) {
   return {};
 }
 
-// Samples of a checkpoint are for the teachers of the run that drew them.
+// Samples of a checkpoint are for the teachers of the run that generated them.
 Status References::check_teachers(const StepBatch& batch) const {
   for (const WorkerShare& share : batch.shares) {
     for (const SampleGroup& group : share.groups) {

@@ -12,7 +12,7 @@
 
 namespace rl {
 
-/// A teacher of on-policy distillation, which scores what the policy drew.
+/// A teacher of on-policy distillation, which scores what the policy generated.
 struct TeacherCalls {
   NamedTeacher named;
   ReferenceCalls* calls = nullptr;

@@ -43,18 +43,18 @@ Result<std::vector<Generated>> RemoteGenerate::generate_greedy(
 }
 
 Result<std::vector<PartlyGenerated>> RemotePartial::generate_partially(
-    const std::vector<BegunRef>& begun, const std::vector<std::vector<PromptBatch>>& fresh,
+    const std::vector<PartialRef>& partial, const std::vector<std::vector<PromptBatch>>& fresh,
     const std::vector<PartialPlan>& plans, std::uint64_t version) {
-  return roles_.policy.fetch(&PolicyActor::generate_partially, split(begun), split(fresh),
+  return roles_.policy.fetch(&PolicyActor::generate_partially, split(partial), split(fresh),
                              split(plans), version);
 }
 
-Result<RemotePartial::BegunRef> RemotePartial::put(const std::vector<BegunPrompt>& begun) {
-  return runtime_.put(begun);
+Result<RemotePartial::PartialRef> RemotePartial::put(const std::vector<PartialPrompt>& partial) {
+  return runtime_.put(partial);
 }
 
-Result<std::vector<BegunPrompt>> RemotePartial::get(const BegunRef& begun) const {
-  return runtime_.get(begun);
+Result<std::vector<PartialPrompt>> RemotePartial::get(const PartialRef& partial) const {
+  return runtime_.get(partial);
 }
 
 runtime::Status RemoteAhead::publish(const std::string& name, std::uint64_t version) {
@@ -65,17 +65,17 @@ runtime::Status RemoteAhead::publish(const std::string& name, std::uint64_t vers
 std::vector<ObjectRef<Generated>> RemoteAhead::begin(const std::vector<PromptBatch>& prompts,
                                                      const std::string& name,
                                                      std::uint64_t version) {
-  std::vector<ObjectRef<Generated>> begun;
+  std::vector<ObjectRef<Generated>> started;
   for (std::size_t worker = 0; worker < workers(); ++worker) {
     const auto& rollout = roles_.rollouts.member(worker % roles_.rollouts.size());
-    begun.push_back(rollout.call(&PolicyActor::generate_with, prompts[worker], name, version));
+    started.push_back(rollout.call(&PolicyActor::generate_with, prompts[worker], name, version));
   }
-  return begun;
+  return started;
 }
 
 Result<std::vector<Generated>> RemoteAhead::finish(
-    const std::vector<ObjectRef<Generated>>& begun) const {
-  return runtime_.objects().gather(begun);
+    const std::vector<ObjectRef<Generated>>& started) const {
+  return runtime_.objects().gather(started);
 }
 
 Result<std::vector<Generated>> RemoteBatches::gather(

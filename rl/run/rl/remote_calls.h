@@ -35,10 +35,10 @@ class RemotePartial : public PartialCalls {
 
   std::size_t workers() const override { return roles_.policy.size(); }
   runtime::Result<std::vector<PartlyGenerated>> generate_partially(
-      const std::vector<BegunRef>& begun, const std::vector<std::vector<PromptBatch>>& fresh,
+      const std::vector<PartialRef>& partial, const std::vector<std::vector<PromptBatch>>& fresh,
       const std::vector<PartialPlan>& plans, std::uint64_t version) override;
-  runtime::Result<BegunRef> put(const std::vector<BegunPrompt>& begun) override;
-  runtime::Result<std::vector<BegunPrompt>> get(const BegunRef& begun) const override;
+  runtime::Result<PartialRef> put(const std::vector<PartialPrompt>& partial) override;
+  runtime::Result<std::vector<PartialPrompt>> get(const PartialRef& partial) const override;
 
  private:
   runtime::Runtime& runtime_;
@@ -55,7 +55,7 @@ class RemoteAhead : public AheadCalls {
                                                    const std::string& name,
                                                    std::uint64_t version) override;
   runtime::Result<std::vector<Generated>> finish(
-      const std::vector<runtime::ObjectRef<Generated>>& begun) const override;
+      const std::vector<runtime::ObjectRef<Generated>>& started) const override;
 
  private:
   runtime::Runtime& runtime_;

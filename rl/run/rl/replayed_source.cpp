@@ -95,7 +95,7 @@ Result<StepBatch> ReplayedSource::next(const SampleRequest& request, StepTimer& 
   return batch;
 }
 
-// What was drawn in this step goes into the store once what is replayed has been chosen.
+// What was generated in this step goes into the store once what is replayed has been chosen.
 std::vector<StoredGroup> ReplayedSource::draw(StepBatch& batch, std::int64_t step) {
   std::vector<StoredGroup> fresh;
   for (const WorkerShare& share : batch.shares) {

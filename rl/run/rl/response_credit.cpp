@@ -15,7 +15,7 @@ ResponseFormula group_formula(AdvantageEstimator estimator, bool normalize_by_st
   };
 }
 
-ResponseFormula custom_formula(OwnAdvantages advantages) {
+ResponseFormula custom_formula(CustomAdvantages advantages) {
   return [advantages = std::move(advantages)](const StepBatch& batch) {
     return advantages.of(batch.all<float>(&Sample::reward), batch.prompt_of_samples(),
                          batch.all<std::int64_t>(&Sample::learned_tokens));

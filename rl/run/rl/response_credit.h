@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rl/algo/advantage_estimator.h"
-#include "rl/algo/own_advantage.h"
+#include "rl/algo/custom_advantage.h"
 #include "rl/run/rl/credit_assigner.h"
 
 namespace rl {
@@ -20,7 +20,7 @@ using ResponseFormula = std::function<runtime::Result<std::vector<float>>(const 
 ResponseFormula group_formula(AdvantageEstimator estimator, bool normalize_by_std);
 
 /// A function that the user has registered.
-ResponseFormula custom_formula(OwnAdvantages advantages);
+ResponseFormula custom_formula(CustomAdvantages advantages);
 
 /// GDPO: each of the numbers that make up a reward by itself.
 ResponseFormula component_formula(std::vector<double> weights, bool normalize_by_std);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 #include "rl/checkpoint/folder_lock.h"
 #include "rl/config/config.h"
 #include "rl/optim/lr_schedule.h"

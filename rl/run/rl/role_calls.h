@@ -1,5 +1,5 @@
-// What the parts of a step ask of the groups of workers: interfaces, so that each part is tested
-// with fakes. See remote_calls.h for the actors' side.
+// Calls of a step's parts to the groups of workers: interfaces, so that each part is tested with
+// fakes. See remote_calls.h for the actors' side.
 #pragma once
 
 #include <cstdint>
@@ -43,16 +43,16 @@ class GenerateCalls {
 /// Samples of prompts that go on from step to step.
 class PartialCalls {
  public:
-  using BegunRef = runtime::ObjectRef<std::vector<BegunPrompt>>;
+  using PartialRef = runtime::ObjectRef<std::vector<PartialPrompt>>;
 
   virtual ~PartialCalls() = default;
   virtual std::size_t workers() const = 0;
   virtual runtime::Result<std::vector<PartlyGenerated>> generate_partially(
-      const std::vector<BegunRef>& begun, const std::vector<std::vector<PromptBatch>>& fresh,
+      const std::vector<PartialRef>& partial, const std::vector<std::vector<PromptBatch>>& fresh,
       const std::vector<PartialPlan>& plans, std::uint64_t version) = 0;
-  virtual runtime::Result<BegunRef> put(const std::vector<BegunPrompt>& begun) = 0;
+  virtual runtime::Result<PartialRef> put(const std::vector<PartialPrompt>& partial) = 0;
   /// Any thread.
-  virtual runtime::Result<std::vector<BegunPrompt>> get(const BegunRef& begun) const = 0;
+  virtual runtime::Result<std::vector<PartialPrompt>> get(const PartialRef& partial) const = 0;
 };
 
 /// Samples by published weights, from workers that only generate.
@@ -68,7 +68,7 @@ class AheadCalls {
                                                            std::uint64_t version) = 0;
   /// Any thread.
   virtual runtime::Result<std::vector<Generated>> finish(
-      const std::vector<runtime::ObjectRef<Generated>>& begun) const = 0;
+      const std::vector<runtime::ObjectRef<Generated>>& started) const = 0;
 };
 
 /// Batches of samples, from worker to worker.
@@ -158,7 +158,7 @@ class UpdateCalls {
                                                  const LogprobRefs& teacher_logprobs) = 0;
 };
 
-/// What a checkpoint has of the models that are trained, each in a folder of its own.
+/// What a checkpoint has of the models that are trained, each in its own folder.
 class StateCalls {
  public:
   /// Relative to the folder.

@@ -80,7 +80,7 @@ Status RoleStarter::reserve_policy() {
 
 Status RoleStarter::reserve_rollouts() {
   const Result<WorkerSlots> slots = spawner_.reserve(rollout_slot_options());
-  if (!slots.ok()) return slots.status().with_context("workers that draw samples");
+  if (!slots.ok()) return slots.status().with_context("workers that generate samples");
   rollout_slots_ = *slots;
   return {};
 }
@@ -165,7 +165,7 @@ Status RoleStarter::start_critic(Roles& roles) {
 }
 
 // Log-probabilities are of a teacher's own distribution, as verl's teachers give them, whatever the
-// temperature that samples are drawn at.
+// temperature that samples are generated at.
 Status RoleStarter::start_teachers(Roles& roles) {
   if (roles.teachers.empty()) return {};
   nlohmann::ordered_json config = config_.to_json();

@@ -15,7 +15,7 @@ constexpr const char* kSeparateWarmupKey = "trainer.v1.separate_async.num_warmup
 constexpr const char* kSync = "trainer.v1.separate_async.parameter_sync_step";
 constexpr const char* kThresholdKey = "trainer.v1.sampler.max_off_policy_threshold";
 
-// Two ways to ask for them, each with keys of its own for how many there are.
+// Two ways to ask for them, each with its own keys for how many there are.
 struct Naming {
   const char* nodes;
   const char* per_node;

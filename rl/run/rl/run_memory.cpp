@@ -119,7 +119,7 @@ Result<std::int64_t> longest_prompt(const Config& config, const std::filesystem:
 namespace {
 
 // Counts one role after the other; options of the policy's passes are those of the others, but for
-// what each has of its own.
+// what only one has.
 class RoleCounter {
  public:
   RoleCounter(const Config& config, const TrainerOptions& trainer, const PolicyOptions& policy,

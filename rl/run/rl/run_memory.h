@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
 #include "rl/feed/row_lengths.h"

@@ -1,5 +1,5 @@
-// SampleSource: the source of a step's samples. Drawers generate them; sources score, filter, mix
-// and place them, one around the other. See source_factory.h for the stack of a run.
+// SampleSource: the source of a step's samples. Generators generate them; sources score, filter,
+// mix and place them, one around the other. See source_factory.h for the stack of a run.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,17 @@ struct SampleRequest {
 };
 
 /// Samples as they were generated.
-struct Drawn {
+struct GeneratedSamples {
   StepPrompts prompts;
   std::vector<Generated> generated;  // by worker
   Metrics metrics = {};
 };
 
 /// Generates the samples of prompts.
-class SampleDrawer : public SavedPart {
+class SampleGenerator : public SavedPart {
  public:
-  virtual runtime::Result<Drawn> draw(const SampleRequest& request, StepTimer& timer) = 0;
+  virtual runtime::Result<GeneratedSamples> generate(const SampleRequest& request,
+                                                     StepTimer& timer) = 0;
 
   /// Where in the data a run continues that resumes now.
   virtual nlohmann::json position() const = 0;
@@ -46,7 +47,7 @@ class SampleSource : public SavedPart {
  public:
   virtual runtime::Result<StepBatch> next(const SampleRequest& request, StepTimer& timer) = 0;
 
-  /// See SampleDrawer.
+  /// See SampleGenerator.
   virtual nlohmann::json position() const = 0;
 };
 

@@ -1,6 +1,6 @@
 // SampleStore: scored groups of samples from earlier steps, to be trained on again (experience
 // replay; Lin 1992). It lives with the controller and holds references and scalars: tokens stay
-// where they were drawn.
+// where they were generated.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct SampleStoreOptions {
 struct StoredGroup {
   runtime::ObjectRef<RolloutBatch> batch;
   std::int64_t row = 0;   // of the prompt in the batch
-  std::int64_t step = 0;  // that drew it
+  std::int64_t step = 0;  // that generated it
   std::int64_t uses = 0;  // as a replay
   RewardTask task;
   std::vector<double> scores;                   // of each sample

@@ -1,4 +1,4 @@
-// SavedPart: a part of a run whose state goes into checkpoints as files of its own.
+// SavedPart: a part of a run whose state goes into checkpoints as its own files.
 #pragma once
 
 #include <cstdint>

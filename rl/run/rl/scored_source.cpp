@@ -24,7 +24,7 @@ void mark_groups_too_small(StepBatch& batch, std::int64_t size_min) {
 }  // namespace
 
 Result<StepBatch> ScoredSource::next(const SampleRequest& request, StepTimer& timer) {
-  Result<Drawn> drawn = drawer_->draw(request, timer);
+  Result<GeneratedSamples> drawn = generator_->generate(request, timer);
   if (!drawn.ok()) return drawn.status();
   const std::vector<PromptBatch> prompts = std::move(drawn->prompts.batches);
   Result<StepBatch> batch =

@@ -1,4 +1,4 @@
-// ScoredSource: drawn samples with their scores.
+// ScoredSource: generated samples with their scores.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace rl {
 
 struct ScoredSourceOptions {
   std::int64_t samples_per_prompt = 1;
-  /// Of a group in which samples lack a score so many others stay, or none.
+  /// Of a group in which samples lack a score at least this many others stay, or none.
   std::int64_t group_size_min = 1;
   /// Another source replaces groups in which a sample lacks a score.
   bool keeps_unscored = false;
@@ -25,11 +25,11 @@ class ScoredSource : public SampleSource {
   /// With `balancer` and `references` samples are placed, and references asked, while scoring goes
   /// on: a scorer that waits (for a server, for one that hangs) costs less then. Null: that comes
   /// later, of what is trained on.
-  ScoredSource(const ScoredSourceOptions& options, std::unique_ptr<SampleDrawer> drawer,
+  ScoredSource(const ScoredSourceOptions& options, std::unique_ptr<SampleGenerator> generator,
                ScoreCalls& reward, BatchCalls& batches, ScoreReader& reader, Balancer* balancer,
                References* references)
       : options_(options),
-        drawer_(std::move(drawer)),
+        generator_(std::move(generator)),
         reward_(reward),
         batches_(batches),
         reader_(reader),
@@ -38,19 +38,19 @@ class ScoredSource : public SampleSource {
 
   runtime::Result<StepBatch> next(const SampleRequest& request, StepTimer& timer) override;
 
-  std::vector<StateFile> state_files() const override { return drawer_->state_files(); }
+  std::vector<StateFile> state_files() const override { return generator_->state_files(); }
   runtime::Status restore(const std::filesystem::path& folder, const SavedAt& at) override {
-    return drawer_->restore(folder, at);
+    return generator_->restore(folder, at);
   }
-  bool can_repeat_step() const override { return drawer_->can_repeat_step(); }
-  nlohmann::json position() const override { return drawer_->position(); }
+  bool can_repeat_step() const override { return generator_->can_repeat_step(); }
+  nlohmann::json position() const override { return generator_->position(); }
 
  private:
   runtime::Status score(StepBatch& batch, StepTimer& timer);
   runtime::Status leave_out_unscored(StepBatch& batch);
 
   ScoredSourceOptions options_;
-  std::unique_ptr<SampleDrawer> drawer_;
+  std::unique_ptr<SampleGenerator> generator_;
   ScoreCalls& reward_;
   BatchCalls& batches_;
   ScoreReader& reader_;

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "rl/run/rl/drawn_ahead.h"
-#include "rl/run/rl/drawn_now.h"
-#include "rl/run/rl/drawn_partially.h"
 #include "rl/run/rl/filtered_source.h"
+#include "rl/run/rl/generated_ahead.h"
+#include "rl/run/rl/generated_now.h"
+#include "rl/run/rl/generated_partially.h"
 #include "rl/run/rl/placed_source.h"
 #include "rl/run/rl/replayed_source.h"
 #include "rl/run/rl/scored_source.h"
@@ -13,26 +13,27 @@
 namespace rl {
 namespace {
 
-std::unique_ptr<SampleDrawer> make_drawer(const TrainerOptions& options,
-                                          const SourceOptions& source, const SourceParts& parts) {
+std::unique_ptr<SampleGenerator> make_generator(const TrainerOptions& options,
+                                                const SourceOptions& source,
+                                                const SourceParts& parts) {
   if (options.partial_rollouts) {
-    return std::make_unique<DrawnPartially>(
-        DrawnPartiallyOptions{.partial = *options.partial_rollouts,
-                              .total_steps = source.total_steps,
-                              .batch_prompts = options.batch_prompts,
-                              .mini_batch_prompts = options.mini_batch_prompts},
+    return std::make_unique<GeneratedPartially>(
+        GeneratedPartiallyOptions{.partial = *options.partial_rollouts,
+                                  .total_steps = source.total_steps,
+                                  .batch_prompts = options.batch_prompts,
+                                  .mini_batch_prompts = options.mini_batch_prompts},
         parts.prompts, parts.partial);
   }
   if (options.rollout_workers) {
-    return std::make_unique<DrawnAhead>(
-        DrawnAheadOptions{.steps_ahead = options.rollout_workers->steps_ahead,
-                          .total_steps = source.total_steps,
-                          .batch_prompts = options.batch_prompts,
-                          .samples_per_prompt = options.samples_per_prompt,
-                          .weights_name = source.weights_name},
+    return std::make_unique<GeneratedAhead>(
+        GeneratedAheadOptions{.steps_ahead = options.rollout_workers->steps_ahead,
+                              .total_steps = source.total_steps,
+                              .batch_prompts = options.batch_prompts,
+                              .samples_per_prompt = options.samples_per_prompt,
+                              .weights_name = source.weights_name},
         parts.prompts, parts.ahead, parts.batches);
   }
-  return std::make_unique<DrawnNow>(parts.prompts, parts.generate);
+  return std::make_unique<GeneratedNow>(parts.prompts, parts.generate);
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ std::unique_ptr<SampleSource> make_source(const TrainerOptions& options,
       ScoredSourceOptions{.samples_per_prompt = options.samples_per_prompt,
                           .group_size_min = source.group_size_min,
                           .keeps_unscored = filters},
-      make_drawer(options, source, parts), parts.reward, parts.batches, parts.reader,
+      make_generator(options, source, parts), parts.reward, parts.batches, parts.reader,
       places_later ? nullptr : &parts.balancer, places_later ? nullptr : &parts.references);
   if (filters) {
     all = std::make_unique<FilteredSource>(

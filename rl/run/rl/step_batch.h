@@ -50,7 +50,7 @@ struct SampleGroup {
   std::int64_t row = -1;    // of the data set; -1: unknown
   RewardTask task = {};
   std::int64_t leaf = 0;   // of its mini-batch, see GradientRound
-  PromptPlace drawn = {};  // who drew the samples, and which row of that worker's batch they were
+  PromptPlace drawn = {};  // the samples' worker, and their row in its batch
   std::vector<Sample> samples = {};
 };
 
@@ -67,14 +67,14 @@ struct WorkerShare {
 
 /// A value. Its lists by worker are as long as there are workers.
 struct StepBatch {
-  std::vector<WorkerShare> shares = {};         // by worker
-  std::vector<RewardReport> reports = {};       // of all rounds of generation
-  std::vector<std::int64_t> drawn_tokens = {};  // by worker, before samples were moved
-  Metrics metrics = {};                         // of drawing
+  std::vector<WorkerShare> shares = {};             // by worker
+  std::vector<RewardReport> reports = {};           // of all rounds of generation
+  std::vector<std::int64_t> generated_tokens = {};  // by worker, before samples were moved
+  Metrics metrics = {};                             // of generation
   std::int64_t epoch = 0;
   std::int64_t leaves = 0;  // that each mini-batch is cut into; 0: it is not
 
-  /// As workers drew it: samples of lists `generated`, `samples_per_prompt` of each prompt.
+  /// As workers generated it: samples of lists `generated`, `samples_per_prompt` of each prompt.
   /// kInternal: a worker made another number of samples.
   static runtime::Result<StepBatch> of(StepPrompts prompts, const std::vector<Generated>& generated,
                                        std::int64_t samples_per_prompt);
@@ -133,8 +133,8 @@ struct StepBatch {
   /// kInternal: another number of samples.
   runtime::Status take(const std::vector<Generated>& generated);
 
-  /// Takes the scores of reports that were made where samples were drawn, and keeps the reports.
-  /// kInternal: another number of samples.
+  /// Takes the scores of reports that were made where samples were generated, and keeps the
+  /// reports. kInternal: another number of samples.
   runtime::Status take_scores(std::vector<RewardReport> reports);
 
   /// Leaves out the samples that `keep` refuses. Groups stay, empty ones as well. What workers have
@@ -151,7 +151,7 @@ struct StepBatch {
   /// the order of their numbers.
   void append(const StepBatch& fresh, const std::vector<std::vector<std::int64_t>>& rows);
 
-  /// Cuts mini-batches of so many prompts, whichever workers have them.
+  /// Cuts mini-batches of `mini_batch_prompts` prompts, whichever workers have them.
   void cut_mini_batches(std::int64_t mini_batch_prompts);
 
   /// Moves groups to other workers. What workers have is not changed.

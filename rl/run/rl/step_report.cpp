@@ -31,7 +31,7 @@ void add_sample_metrics(const StepBatch& batch, const Credit& credit,
   const SampleScalars scalars = scalars_of(batch, credit, prompt_tokens_max);
   finish_variance_proxies(metrics, static_cast<std::int64_t>(scalars.scores.size()));
   metrics.merge(sample_metrics(scalars));
-  metrics.merge(balance_metrics(batch.drawn_tokens, batch.tokens()));
+  metrics.merge(balance_metrics(batch.generated_tokens, batch.tokens()));
   metrics["perf/cpu_memory_used_gb"] = machine_memory_used_gb();
   const double equal_groups =
       equal_score_groups(scalars.scores, join<std::int64_t>(batch.group_sizes()));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kTeachers = "distillation.teacher_models";
 constexpr const char* kOnlyOne =
-    "teacher_model";  // of verl's default configuration, which is there beside others, too
+    "teacher_model";  // of verl's default configuration, which is there next to others, too
 
 std::string key_of(const std::string& name, const char* last) {
   return std::string(kTeachers) + "." + name + "." + last;

@@ -1,4 +1,4 @@
-// Teachers of on-policy distillation: one for all rows, or several, each for rows of its own.
+// Teachers of on-policy distillation: one for all rows, or several, each for its own rows.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
     return config.out_of_range(
         "data.gen_batch_size",
         "data.train_batch_size, " + std::to_string(options.batch_prompts) +
-            ", unless algorithm.filter_groups.enable=true draws more prompts than are trained on");
+            ", unless algorithm.filter_groups.enable=true takes more prompts than are trained on");
   }
   if (!pf_ppo) return {};
   const Result<ReweightMethod> method = parse_reweight_method(reweight_method);
@@ -169,7 +169,8 @@ Status read_estimator(const Config& config, ConfigReader& read, TrainerOptions& 
   const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
-  if (const OwnAdvantages* own = find_own_advantages(estimator)) options.own_advantages = *own;
+  if (const CustomAdvantages* own = find_custom_advantages(estimator))
+    options.own_advantages = *own;
   if (options.samples_per_prompt < traits_of(options.estimator).group_size_min) {
     return config.out_of_range("actor_rollout_ref.rollout.n",
                                "at least 2 with algorithm.adv_estimator=" + estimator +

@@ -1,4 +1,4 @@
-// What the controller needs to know, read from the configuration once.
+// The controller's options, read from the configuration once.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "rl/algo/advantage_estimator.h"
+#include "rl/algo/custom_advantage.h"
 #include "rl/algo/kl_controller.h"
-#include "rl/algo/own_advantage.h"
 #include "rl/algo/resampling.h"
 #include "rl/algo/reward_scaling.h"
 #include "rl/checkpoint/early_stop.h"
@@ -19,7 +19,7 @@
 #include "rl/optim/lr_schedule.h"
 #include "rl/run/alarms.h"
 #include "rl/run/loss_alarms.h"
-#include "rl/run/rl/begun_rollouts.h"
+#include "rl/run/rl/partial_rollouts.h"
 #include "rl/run/rl/rollout_workers.h"
 #include "rl/run/rl/sample_store.h"
 #include "rl/run/run_length.h"
@@ -42,7 +42,7 @@ struct WarmStartOptions {
   }
 };
 
-/// DAPO's dynamic sampling: prompts whose responses all score the same are drawn anew.
+/// DAPO's dynamic sampling: prompts whose responses all score the same are generated again.
 struct FilterGroupsOptions {
   bool enabled = false;
   std::int64_t rounds_max = 0;  // of generation in one step; 0: any number
@@ -51,7 +51,7 @@ struct FilterGroupsOptions {
                  // score, both before a length penalty; others: what is trained on
 };
 
-/// PF-PPO: samples are drawn anew by their scores.
+/// PF-PPO: samples are resampled by their scores.
 struct PfPpoOptions {
   ReweightMethod method = ReweightMethod::kPow;
   double weight_pow = 2.0;
@@ -59,11 +59,12 @@ struct PfPpoOptions {
 
 /// CoDaPO: every other step is of the prompts of the step before that have most to teach.
 struct CodapoOptions {
-  std::int64_t top_k = 4;            // so many of them
+  std::int64_t top_k = 4;            // how many of them
   double weight_offset = 0.1;        // what a prompt counts that has nothing to teach
-  std::string accuracy_key = "acc";  // what the reward gives beside its score: 1 is right
+  std::string accuracy_key = "acc";  // what the reward gives besides its score: 1 is right
 };
 
+/// Settings of the controller of an RL run. Size: a field a key, or a group of keys.
 struct TrainerOptions {
   std::int64_t batch_prompts = 1;  // prompts a step
   std::int64_t gen_batch_prompts =
@@ -73,10 +74,10 @@ struct TrainerOptions {
   std::int64_t prompt_tokens_max = 512;
   std::int64_t response_tokens_max = 512;
   AdvantageEstimator estimator = AdvantageEstimator::kGrpo;
-  OwnAdvantages own_advantages;  // kOwn
-  bool shared_critic = false;    // kGae: the critic is a head on the policy, not a model of its own
-  std::int64_t critic_warmup = 0;      // kGae: before this step only the critic learns
-  std::string critic_model;            // kGae: a folder or a hub name; empty: the policy's
+  CustomAdvantages own_advantages;  // kCustom
+  bool shared_critic = false;       // kGae: the critic is a head on the policy, not its own model
+  std::int64_t critic_warmup = 0;   // kGae: before this step only the critic learns
+  std::string critic_model;         // kGae: a folder or a hub name; empty: the policy's
   std::vector<std::string> gdpo_keys;  // kGdpo: what the reward gives that is compared by itself
   std::vector<double> gdpo_weights;    // of each; empty: all 1
   CodapoOptions codapo;                // kCodapo
@@ -90,14 +91,13 @@ struct TrainerOptions {
   std::optional<PfPpoOptions> pf_ppo;
   RewardScalingOptions reward_scaling;
   std::optional<PartialRolloutOptions>
-      partial_rollouts;  // responses go on from step to step; nothing: each step's are drawn to
+      partial_rollouts;  // responses go on from step to step; nothing: each step's are generated to
                          // their ends
-  std::optional<RolloutWorkersOptions>
-      rollout_workers;  // that draw samples a step ahead; nothing: the policy's own do, in turns
-                        // with training
+  std::optional<RolloutWorkersOptions> rollout_workers;  // that generate a step ahead; nothing: the
+                                                         // policy's own do, in turns with training
   bool mask_truncated = false;  // responses that the length limit cut do not count
   std::optional<double>
-      positive_score;  // the score from which on a response is right; nothing: nobody asks
+      positive_score;  // the score from which on a response is right; nothing: not asked for
 
   RunLength length;
   SaveTimes save;
@@ -105,7 +105,7 @@ struct TrainerOptions {
   EarlyStopOptions early_stop;
   AlarmOptions alarms;
   bool balances =
-      true;  // samples go to other workers than drew them, where the tokens of all come closer then
+      true;  // samples may move to other workers, where the tokens of all come closer then
   std::int64_t gradient_leaves = 0;  // see GradientRound; 0: one a worker
   bool async_save = true;            // checkpoints are written while training goes on
   std::int64_t validation_interval = -1;
@@ -130,11 +130,11 @@ struct TrainerOptions {
   bool shuffle = true;
   WarmStartOptions warm_start;
 
-  /// What is wrong with the sizes of batches for so many workers, and which to change; nothing
+  /// What is wrong with the sizes of batches for `workers` workers, and which to change; nothing
   /// where they fit, or no step is to be trained.
   std::vector<std::string> uneven_batches(std::int64_t workers) const;
 
-  /// Whether a critic with a model of its own is needed.
+  /// Whether a critic with its own model is needed.
   bool uses_critic() const { return traits_of(estimator).needs_critic && !shared_critic; }
 
   /// Whether a reference model is needed.

@@ -1,4 +1,4 @@
-// A driver built against the installed package: actors in processes of their own, calls, an array
+// A driver built against the installed package: actors in their own processes, calls, an array
 // through shared memory.
 #include <cstdio>
 #include <vector>

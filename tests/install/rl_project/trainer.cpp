@@ -1,5 +1,5 @@
 // A driver built against the installed package: some steps with a call-back, a checkpoint, and the
-// same numbers again from it. The loss and the advantages of its own are chosen by their names, as
+// same numbers again from it. The custom loss and advantages are chosen by their names, as
 // those are that the package has.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ones_like.h>

@@ -1,5 +1,4 @@
-// What the doctor says of machines that have something, each finding with its cure; and of a real
-// cluster.
+// The doctor's findings on machines that have faults, each with its cure; and on a real cluster.
 #include "placement/app/doctor.h"
 
 #include <unistd.h>
@@ -225,7 +224,7 @@ TEST_F(DoctorCluster, MeasuresEachPairOfNodes) {
           std::filesystem::exists(std::filesystem::path(program()).parent_path() / "starling-rl");
       EXPECT_EQ(state, there ? "ok" : "note") << what;
       EXPECT_NE(what.find(there ? "over 3 nodes: 4 MiB"
-                                : "starling-rl, which has Gloo and uses NCCL, is not beside"),
+                                : "starling-rl, which has Gloo and uses NCCL, is not next to"),
                 std::string::npos)
           << what;
       if (there) EXPECT_NE(what.find("MB/s per node"), std::string::npos) << what;
@@ -248,7 +247,7 @@ TEST_F(DoctorCluster, ANodeThatDoesNotAnswerIsNamed) {
   EXPECT_EQ(result.code, 1);
   EXPECT_NE(result.out.find("failure"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find(stuck), std::string::npos) << result.out;
-  // It was silent for longer than its lease, so it joins anew; what stops the cluster has to find
+  // It was silent for longer than its lease, so it joins again; what stops the cluster has to find
   // it.
   const auto is_back = [&] {
     const auto nodes = nlohmann::json::parse(

@@ -193,7 +193,7 @@ TEST_F(PackerTest, HalfAGroupIsNotProvidedFor) {
       << report().reason;
   input_.room = 5;
   EXPECT_EQ(added(),
-            "cpu cpu cpu");  // the first one; beside it the second has two bundles' room more
+            "cpu cpu cpu");  // the first one; next to it the second has two bundles' room more
   EXPECT_EQ(report().unmet, 0u);
 }
 

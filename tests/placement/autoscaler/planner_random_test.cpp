@@ -1,4 +1,4 @@
-// The planner against a world with a scheduler of its own, in which everything fails, comes late or
+// The planner against a world with its own scheduler, in which everything fails, comes late or
 // is lost, from a seed.
 #include <gtest/gtest.h>
 
@@ -110,7 +110,7 @@ class World {
     config_.types.push_back(type);
   }
 
-  /// kill -9 of the autoscaler: outcomes that it was not told of are lost.
+  /// kill -9 of the autoscaler: outcomes that it has not received are lost.
   void restart() {
     ++life_;
     planner_ = std::make_unique<NodePlanner>(

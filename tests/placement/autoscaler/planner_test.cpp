@@ -167,7 +167,7 @@ TEST_F(PlannerTest, ANodeThatGotWorkMeanwhileStays) {
   use_of(id).actors = 0;
   step();
   wait(29s);
-  EXPECT_TRUE(step().empty());  // idle anew
+  EXPECT_TRUE(step().empty());  // idle again
   wait(2s);
   EXPECT_EQ(step().retire.size(), 1u);
   planner().retired(id, runtime::unavailable("the head is away"), now_);
@@ -284,7 +284,7 @@ TEST_F(PlannerTest, ANodeThatNeverJoinsIsGivenUp) {
   pending(1);
   const std::string id = step().add.at(0).id;
   wait(2h);
-  EXPECT_TRUE(step().empty());  // the provider has a limit of its own
+  EXPECT_TRUE(step().empty());  // the provider has its own limit
   planner().added(id, {}, now_);
   PlanActions actions = step();
   ASSERT_EQ(actions.remove.size(), 1u);
@@ -397,7 +397,7 @@ TEST_F(PlannerTest, GoesOnFromItsRecords) {
   planner_.reset();
   planner().restore(*records, now_);
   const PlanActions actions = step();
-  ASSERT_EQ(actions.add.size(), 1u);  // the same again, since nobody knows whether it was asked for
+  ASSERT_EQ(actions.add.size(), 1u);  // again: was it asked for?
   EXPECT_EQ(actions.add[0].id, added[2].id);
   EXPECT_TRUE(actions.retire.empty() && actions.remove.empty());
 }

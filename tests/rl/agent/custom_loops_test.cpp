@@ -1,4 +1,4 @@
-// A user's own agent loops: Python classes in real processes, and a model that follows a script.
+// Custom agent loops: Python classes in real processes, and a model that follows a script.
 #include "rl/agent/custom_loops.h"
 
 #include <algorithm>
@@ -315,8 +315,8 @@ TEST(SampleOf, TokensAreFoundBehindWhatTheyWereDrawnBehind) {
   outcome.prompt_ids = {1, 2};
   outcome.response_ids = {3, 4, 9, 5, 6};
   outcome.response_mask = {1, 1, 0, 1, 1};
-  const std::vector<DrawnTurn> turns = {{{1, 2}, {3, 4}, {-1, -2}, true, 10},
-                                        {{1, 2, 3, 4, 9}, {5, 6}, {-3, -4}, true, 20}};
+  const std::vector<GeneratedTurn> turns = {{{1, 2}, {3, 4}, {-1, -2}, true, 10},
+                                            {{1, 2, 3, 4, 9}, {5, 6}, {-3, -4}, true, 20}};
   const auto whole = sample_of(outcome, turns, 100);
   ASSERT_TRUE(whole.ok()) << whole.status().to_string();
   EXPECT_EQ(whole->logprobs, (std::vector<float>{-1, -2, -3, -4}));
@@ -330,7 +330,7 @@ TEST(SampleOf, TokensAreFoundBehindWhatTheyWereDrawnBehind) {
   outcome.response_mask = {1, 1, 1, 1, 1};
   EXPECT_NE(sample_of(outcome, turns, 100).status().message().find("token 2 of its response (9)"),
             std::string::npos);
-  outcome.prompt_ids = {1, 7};  // as if it had been drawn behind something else
+  outcome.prompt_ids = {1, 7};  // as if it had been generated behind something else
   EXPECT_FALSE(sample_of(outcome, turns, 100).ok());
 }
 

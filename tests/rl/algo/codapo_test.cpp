@@ -28,7 +28,7 @@ TEST(Codapo, APromptIsWorthMostWhereHalfIsRightAndThePolicyIsSure) {
 
 TEST(Codapo, AdvantagesAreGrposTimesTheValue) {
   const std::vector<float> scores{1, 0, 1, 0.5F,
-                                  0, 0, 1, 0};  // not what is right: a format reward beside it, say
+                                  0, 0, 1, 0};  // not what is right: a format reward too, say
   const std::vector<float> plain = grpo_advantages(scores, kPrompts);
   const std::vector<float> weighed = codapo_advantages(
       scores, codapo_values(sequence_logprobs(), kRight, kPrompts), kPrompts, 0.1);

@@ -1,5 +1,5 @@
-// What distinguishes SAPO, DPPO, DRO and weighted REINFORCE from the clipped surrogate, and from
-// each other.
+// Differences of SAPO, DPPO, DRO and weighted REINFORCE from the clipped surrogate, and from each
+// other.
 #include "rl/algo/gated_loss.h"
 
 #include <ATen/TensorOperators.h>

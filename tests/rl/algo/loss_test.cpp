@@ -1,4 +1,4 @@
-// What the reference numbers do not show: limits, micro-batches, padding.
+// Cases outside the reference numbers: limits, micro-batches, padding.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>

@@ -42,7 +42,7 @@ TEST(OptimalTokenBaseline, IsTheGroupsReturnWeightedByTheGradientsSize) {
                                                                    -1, -1, .5F, .5F, 0,    0})));
 }
 
-// Places at which a tool spoke count for nobody; verl's numbers.
+// Places at which a tool spoke count for none; verl's numbers.
 TEST(OptimalTokenBaseline, SkipsWhatIsNotLearned) {
   const at::Tensor mask =
       rows_of_four({1, 0, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0});
@@ -63,7 +63,7 @@ TEST(OptimalTokenBaseline, OfEqualReturnsNothingIsLeftWhereTwoAreCompared) {
       rows_of_four({0, 0, 1, 0, 0, 1, 0, 0}), logprobs().slice(0, 0, 2), kSquares.slice(0, 0, 2),
       kResponseMask.slice(0, 0, 2), std::vector<std::int64_t>{4, 4});
   EXPECT_TRUE(out.advantages_BT.allclose(rows_of_four({0, 0, 1, 0, 0, 0, 0, 0}), 1e-5, 1e-6))
-      << out.advantages_BT;  // the third token has nothing beside it
+      << out.advantages_BT;  // the third token has nothing next to it
 }
 
 }  // namespace

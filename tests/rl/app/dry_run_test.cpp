@@ -297,7 +297,7 @@ TEST(DryRun, DataThatDoNotFitTheRunAreAnError) {
                   "trainer.test_freq=-1"})
                 .error,
             "")
-      << "nobody reads it";
+      << "it is not read";
   EXPECT_TRUE(has(tell({"data.adarft.enable=true"}).error, "difficulty"))
       << tell({"data.adarft.enable=true"}).error;
   EXPECT_TRUE(has(tell({"reward.custom_reward_function.path=/no/r.py"}).error,

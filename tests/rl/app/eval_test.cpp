@@ -225,7 +225,7 @@ TEST_F(EvalCommand, NamesWhatIsWrong) {
   expect({"--model", file("model"), "--data", "toy", "--reward", "rule=gsm"}, 1,
          "there is no rule 'gsm'");
   expect({"--model", file("model"), "--data", file("rows.jsonl")}, 1,
-         "rows.jsonl:2");  // nobody knows how to score 'other'
+         "rows.jsonl:2");  // no rule scores 'other'
   std::filesystem::create_directories(file("empty"));
   expect({"--model", file("empty"), "--data", "toy"}, 1, "no model there");
 }

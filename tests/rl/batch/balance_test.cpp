@@ -14,7 +14,7 @@ using Lists = std::vector<std::vector<std::int64_t>>;
 TEST(Balance, TheLongestGoFirstToWhoHasLeast) {
   EXPECT_EQ(assign_evenly(std::vector<std::int64_t>{2, 9, 5, 4}, 2),
             (std::vector<std::int64_t>{
-                0, 0, 1, 1}));  // 9, then 5 and 4 beside it, then 2 where there is as much
+                0, 0, 1, 1}));  // 9, then 5 and 4 next to it, then 2 where there is as much
   EXPECT_EQ(spread_evenly(std::vector<std::int64_t>{1, 1, 1}, 2), (Lists{{0, 2}, {1}}));
   EXPECT_EQ(spread_evenly(std::vector<std::int64_t>{7}, 3), (Lists{{0}, {}, {}}));
 }

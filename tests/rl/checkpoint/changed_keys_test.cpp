@@ -57,7 +57,7 @@ TEST_F(ChangedKeysTest, HowToResumeIsNone) {
 }
 
 TEST_F(ChangedKeysTest, OfAnEarlierVersionTheRunsFolderMayKnow) {
-  EXPECT_EQ(changes(config({"optim.lr=1"})), Lines{}) << "nobody knows";
+  EXPECT_EQ(changes(config({"optim.lr=1"})), Lines{}) << "not known";
   save(config({"optim.lr=2"}), folder_.path());
   EXPECT_EQ(changes(config({"optim.lr=1"})), Lines{"optim.lr: 2 -> 1 (from the command line)"});
   // A key that the version did not have yet, and one that is no more.

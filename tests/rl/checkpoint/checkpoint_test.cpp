@@ -56,10 +56,10 @@ class Checkpoint : public ::testing::Test {
 };
 
 TEST_F(Checkpoint, IsFoundAfterCommitAndCarriesItsState) {
-  EXPECT_FALSE(find_latest_checkpoint(root_).has_value());
+  EXPECT_FALSE(latest_whole_checkpoint(root_).value_or(std::nullopt).has_value());
   ASSERT_TRUE(save(5).ok());
   ASSERT_TRUE(save(10).ok());
-  const auto latest = find_latest_checkpoint(root_);
+  const auto latest = latest_whole_checkpoint(root_).value_or(std::nullopt);
   ASSERT_TRUE(latest.has_value());
   EXPECT_EQ(checkpoint_step(*latest), 10);
   EXPECT_EQ((*read_checkpoint_json(*latest, "trainer.json"))["step"], 10);
@@ -148,14 +148,14 @@ TEST_F(Checkpoint, DamageIsFoundAndTheOneBeforeIsUsed) {
   const auto status = verify_checkpoint(root_ / "global_step_2");
   EXPECT_EQ(status.code(), runtime::ErrorCode::kInvalidArgument);
   EXPECT_NE(status.message().find("actor/model"), std::string::npos);
-  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_1");
+  EXPECT_EQ(latest_whole_checkpoint(root_).value_or(std::nullopt), root_ / "global_step_1");
 
   std::ofstream(root_ / "global_step_1/actor/model") << "short";
   EXPECT_NE(verify_checkpoint(root_ / "global_step_1").message().find("5 bytes instead of 7"),
             std::string::npos);
   std::ofstream(root_ / "global_step_1/manifest.json") << "{\"files\":[{\"path\":3}]}";
   EXPECT_FALSE(verify_checkpoint(root_ / "global_step_1").ok());
-  EXPECT_FALSE(find_latest_checkpoint(root_).has_value());
+  EXPECT_FALSE(latest_whole_checkpoint(root_).value_or(std::nullopt).has_value());
 }
 
 // What is whole must not be passed over, for an older one or for none.
@@ -188,7 +188,7 @@ TEST_F(Checkpoint, ALostPointerDoesNotLoseTheCheckpoint) {
   ASSERT_TRUE(save(9).ok());
   ASSERT_TRUE(save(11).ok());
   std::ofstream(root_ / "latest_checkpointed_iteration.txt") << "not a number";
-  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_11");
+  EXPECT_EQ(latest_whole_checkpoint(root_).value_or(std::nullopt), root_ / "global_step_11");
 }
 
 TEST_F(Checkpoint, AManifestOfNothingOrOfAnotherStepIsNone) {
@@ -198,7 +198,7 @@ TEST_F(Checkpoint, AManifestOfNothingOrOfAnotherStepIsNone) {
   std::filesystem::rename(root_ / "global_step_5", root_ / "global_step_7");
   EXPECT_NE(verify_checkpoint(root_ / "global_step_7").message().find("it is of step 5"),
             std::string::npos);
-  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_3");
+  EXPECT_EQ(latest_whole_checkpoint(root_).value_or(std::nullopt), root_ / "global_step_3");
   std::ofstream(root_ / "global_step_3" / "manifest.json") << R"({"step": 3, "files": []})";
   EXPECT_NE(verify_checkpoint(root_ / "global_step_3").message().find("lists no files"),
             std::string::npos);
@@ -239,7 +239,7 @@ TEST_F(Checkpoint, FullDiskKeepsTheOldOneWhole) {
   }();
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.message().find("actor/model"), std::string::npos) << status.message();
-  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_1");
+  EXPECT_EQ(latest_whole_checkpoint(root_).value_or(std::nullopt), root_ / "global_step_1");
   EXPECT_EQ(entries(),
             (std::vector<std::string>{"global_step_1", "latest_checkpointed_iteration.txt"}));
 }
@@ -253,10 +253,10 @@ TEST_F(Checkpoint, PruningKeepsTheNewest) {
                                                  "latest_checkpointed_iteration.txt"}));
 }
 
-// Of a run that was longer, and was begun anew in the same folder.
+// Of a run that was longer, and was begun again in the same folder.
 TEST_F(Checkpoint, WhatIsAboveThePointerIsAnotherRuns) {
   for (const std::int64_t step : {7, 8, 9, 2, 4, 6}) ASSERT_TRUE(save(step).ok());
-  std::filesystem::create_directories(root_ / "global_step_5");  // nobody's
+  std::filesystem::create_directories(root_ / "global_step_5");  // of no run
   std::filesystem::create_directories(root_ / "global_step_007");
   ASSERT_TRUE(prune_checkpoints(root_, 2).ok());
   EXPECT_EQ(entries(),
@@ -264,7 +264,7 @@ TEST_F(Checkpoint, WhatIsAboveThePointerIsAnotherRuns) {
                                       "global_step_6", "global_step_7", "global_step_8",
                                       "global_step_9", "latest_checkpointed_iteration.txt"}));
   std::ofstream(root_ / "global_step_6" / "actor/model") << "damaged";
-  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_4");
+  EXPECT_EQ(latest_whole_checkpoint(root_).value_or(std::nullopt), root_ / "global_step_4");
 }
 
 TEST_F(Checkpoint, AManifestNamesFilesOfItsFolder) {

@@ -216,7 +216,7 @@ TEST(Config, GettersCheckTypesOfKeysNobodyDeclared) {
             "mine.x: expected an integer, got the string 'abc' (from the command line)");
   EXPECT_EQ(config->get_list("mine.list")->dump(), R"([1,"a"])");
   EXPECT_EQ(config->get_list("mine.x").status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_TRUE(has_note(*config, "without effect: mine.x (nobody knows this key"));
+  EXPECT_TRUE(has_note(*config, "without effect: mine.x (unknown key"));
 }
 
 TEST(Config, UnknownKeysOfferTheNearest) {

@@ -90,7 +90,7 @@ struct Inputs {
 };
 
 // What cancels to less than the terms that it is made of, which are of size one, has their
-// rounding: gradients of a query that sees one key are zero, and their error is that of the terms.
+// rounding. Gradients of a query that sees one key are zero, and their error is that of the terms.
 double relative_error(const at::Tensor& found, const at::Tensor& expected) {
   const double terms = std::sqrt(static_cast<double>(expected.numel()));
   return (found - expected).norm().item<double>() / (expected.norm().item<double>() + terms);

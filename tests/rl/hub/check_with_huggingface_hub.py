@@ -30,7 +30,7 @@ def check(what, good, detail=""):
     failures += not good
 
 
-# What the cache of one model holds: links by where they lead, files by their bytes. Which folders of their own the clients keep besides
+# What the cache of one model holds: links by where they lead, files by their bytes. Which own folders the clients keep besides
 # (listings, locks) is not compared.
 def layout(cache, repo):
     root = cache / ("models--" + repo.replace("/", "--"))
@@ -51,7 +51,7 @@ def starling(program, model, out, endpoint, home, offline=False, token=""):
     return subprocess.run([program, "export", "--model", model, "--out", str(out)], env=environment, capture_output=True, text=True)
 
 
-# In a process of its own, since huggingface_hub reads the environment when it is imported.
+# In its own process, since huggingface_hub reads the environment when it is imported.
 def reference(model, endpoint, home, revision="main", offline=False, token=""):
     code = ("import sys; from huggingface_hub import snapshot_download; "
             "print(snapshot_download(sys.argv[1], revision=sys.argv[2], allow_patterns=sys.argv[3].split(',')))")
@@ -104,7 +104,7 @@ def compare(program, work, address):
         check(f"{what}: huggingface_hub fetches it", path.returncode == 0, path.stderr)
         a, b = layout(ours / "hub", repo), layout(theirs / "hub", repo)
         check(f"{what}: same blobs, refs and snapshots ({len(b)} entries)", a == b and len(b) > 5, json.dumps([sorted(a), sorted(b)], indent=1))
-        # Nobody answers here, so that whatever is fetched anew fails.
+        # No server answers here, so that whatever is fetched again fails.
         nobody = "http://127.0.0.1:1"
         taken = reference(repo, nobody, ours, revision, offline=True)
         check(f"{what}: huggingface_hub reads starling's cache offline", taken.returncode == 0 and str(ours) in taken.stdout, taken.stderr)

@@ -44,7 +44,7 @@ std::string sha256(const std::string& bytes) {
   return sodium_bin2hex(text, sizeof text, digest, sizeof digest);
 }
 
-// The small hub as a process of its own, which ends when its stdin does.
+// The small hub as a separate process, which ends when its stdin does.
 class Hub : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -275,7 +275,7 @@ TEST_F(Hub, WrongBytesNeverReachTheCache) {
         std::string::npos)
         << status.message();
     EXPECT_FALSE(fs::exists(folder() / "blobs" / sha256(weights_)));
-    EXPECT_FALSE(fs::exists(folder() / "refs" / "main"));  // nobody takes it for whole
+    EXPECT_FALSE(fs::exists(folder() / "refs" / "main"));  // it is not taken for whole
   }
 }
 

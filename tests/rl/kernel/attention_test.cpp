@@ -167,8 +167,7 @@ TEST(Attention, GivesTheSameBitsInPieces) {
   const std::vector<float> expected = whole(in);
   ThreadPool pool(3);
   for (std::int64_t piece : {2, 5, 16, 30}) {
-    std::vector<AttentionSequence>
-        pieces;  // as if they were sequences of their own that come together
+    std::vector<AttentionSequence> pieces;  // as if they were separate sequences that come together
     for (std::int64_t first = 0; first < in.tokens; first += piece)
       pieces.push_back(in.packed(first, std::min(piece, in.tokens - first)));
     std::vector<float> out(in.q.size());

@@ -149,7 +149,7 @@ TEST(Int8, MultipliesAsTheWeightThatItStandsFor) {
   });
 }
 
-// Queries in fp32 beside keys in 8 bits, in one loop.
+// Queries in fp32 with keys in 8 bits, in one loop.
 TEST(Int8, StandsBesideOtherWeightsInOneCall) {
   ThreadPool pool(2);
   const std::int64_t rows = 5, in = 100, out = 70;

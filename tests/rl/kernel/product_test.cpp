@@ -110,7 +110,8 @@ TEST(Product, GivesTheSameBitsOnEveryInstructionSet) {
 
 TEST(Product, WithoutDepthIsZeroAndWritesNothingElse) {
   std::vector<float> c(12, 7.0F);
-  Product product{.rows = 2, .columns = 3, .c = c.data(), .c_stride = 6, .adds = true};
+  Product product{
+      .a = {}, .b = {}, .rows = 2, .columns = 3, .c = c.data(), .c_stride = 6, .adds = true};
   multiply(product);
   EXPECT_EQ(c, std::vector<float>(12, 7.0F));
   product.adds = false;

@@ -1,4 +1,4 @@
-// What an adapter drops: a function of the pass, the module and the place, on any number of
+// Dropout of an adapter: a function of the pass, the module and the place, on any number of
 // threads.
 #include "rl/model/dropout.h"
 

@@ -1,4 +1,4 @@
-// Where the reference numbers are, and how to read them.
+// The place of the reference numbers, and functions that read them.
 #pragma once
 
 #include <algorithm>

@@ -245,7 +245,7 @@ TEST(ModelConfig, MissingKeysMeanWhatTheFamilysClassSays) {
                 .find("partial_rotary_factor"),
             std::string::npos);
   EXPECT_EQ(read("qwen3_moe", {{"num_experts", 4}}).moe->experts_per_token,
-            4);  // 8 by default, of which there are not so many
+            4);  // 8 by default, and there are fewer
 }
 
 TEST(ModelConfig, BadValuesNameTheKey) {

@@ -67,7 +67,7 @@ void check_logits(const Transformer& model, const Case& c, const json& reference
 }
 
 // Transformers holds the experts of a layer in two tensors; checkpoints, and we, have them one by
-// one, Mixtral's with names of its own.
+// one, Mixtral's with its own names.
 std::string reference_name(std::string name) {
   if (const std::size_t at = name.find(".block_sparse_moe."); at != std::string::npos)
     name.replace(at, 18, ".mlp.");

@@ -1,4 +1,4 @@
-// What ranks of a team tell one another, and how they deal rows. Ranks are threads.
+// Messages among the ranks of a team, and how they deal rows. Ranks are threads.
 #include "rl/model/pass_team.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,4 +1,4 @@
-// How products are cut into tasks: every element once, and the same bits by any number of threads.
+// Products cut into tasks: every element once, and the same bits by any number of threads.
 #include "rl/model/products.h"
 
 #include <ATen/TensorOperators.h>

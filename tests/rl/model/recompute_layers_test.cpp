@@ -83,7 +83,7 @@ TEST(RecomputeLayers, DropWhatWasDropped) {
   const at::Tensor first = gradient_with(*kept, false);
   EXPECT_TRUE(gradient_with(*recomputed, true).equal(first));
   const at::Tensor second = gradient_with(*kept, false);
-  EXPECT_FALSE(second.equal(first));  // drawn anew
+  EXPECT_FALSE(second.equal(first));  // drawn again
   EXPECT_TRUE(gradient_with(*recomputed, true).equal(second));
 }
 

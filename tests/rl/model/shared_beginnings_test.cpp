@@ -111,7 +111,7 @@ TEST(SharedBeginnings, RowsAreComputedOnce) {
   EXPECT_FALSE(forward::Rows(batch, transformer->rope(), false).shared());
 }
 
-class Sharing : public ::testing::TestWithParam<std::int64_t> {};  // of a window of so many tokens
+class Sharing : public ::testing::TestWithParam<std::int64_t> {};  // the window's tokens
 
 TEST_P(Sharing, DoesNotChangeABit) {
   const auto transformer = model_by(model_with_window(GetParam()));

@@ -94,7 +94,7 @@ TEST(TensorCuts, AnExpertIsOnOneRank) {
   }
 }
 
-// Of what is multiplied nobody has more than its part: a row of each layer more, or a head.
+// Of what is multiplied no rank has more than its part: a row of each layer more, or a head.
 TEST(TensorCuts, DealProductsEvenly) {
   for (const ModelConfig& config : all_families()) {
     const ModelPlan plan = plan_of(config);

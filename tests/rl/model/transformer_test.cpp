@@ -1,5 +1,5 @@
-// What the reference numbers do not show: independence of the batch, options, gradients against
-// finite differences, limits.
+// Cases outside the reference numbers: independence of the batch, options, gradients against finite
+// differences, limits.
 #include "rl/model/transformer.h"
 
 #include <ATen/TensorOperators.h>
@@ -48,7 +48,7 @@ PackedBatch batch_of(const std::vector<std::vector<std::int32_t>>& sequences,
   return batch;
 }
 
-// A loss whose gradient reaches every output with a weight of its own.
+// A loss whose gradient reaches every output with its own weight.
 at::Tensor weighted(const TokenLogprobs& out) {
   const at::Tensor weights =
       at::arange(1, out.logprobs_N.size(0) + 1, out.logprobs_N.options()).sin();

@@ -74,7 +74,7 @@ class NullGpu : public ::testing::Test {
     return output;
   }
 
-  // In a process of its own.
+  // In its own process.
   json run(const std::string& scenario, const std::string& variables = "") const {
     const std::string self = fs::read_symlink("/proc/self/exe");
     const std::string output =

@@ -1,4 +1,4 @@
-// What runs under the null GPU, in a process of its own: LibTorch decides once a process whether it
+// Scenarios under the null GPU, in a separate process: LibTorch decides once a process whether it
 // has CUDA, and the null GPU is preloaded.
 #pragma once
 

@@ -182,7 +182,7 @@ TEST(MathAnswer, PairsThatDiffer) {
         << a << "   " << b << "   (" << normal_form(a) << " | " << normal_form(b) << ")";
 }
 
-// Numbers with separators between thousands are lists only beside one that shows it.
+// Numbers with separators between thousands are lists only next to one that shows it.
 TEST(MathAnswer, ThousandsAreNotListsInAnotherOrder) {
   const Pair different[] = {
       {"123,456,789", "456,123,789"},

@@ -35,7 +35,7 @@ TEST(NumericValue, NeighboursOfHugeNumbersAreNotTheSame) {
   EXPECT_FALSE(same_at_points("\\exp(-50)", "0"));
 }
 
-// The points are no whole numbers, and letters have signs of their own.
+// The points are no whole numbers, and letters have their own signs.
 TEST(NumericValue, PointsDecideNothingAboutRoundingAndEverythingAboutSigns) {
   EXPECT_FALSE(same_at_points("\\lfloor n/2\\rfloor+1", "\\lceil n/2\\rceil"));
   for (const auto& [a, b] : {std::pair("x", "y"), {"a", "d"}, {"c", "g"}, {"k", "n"}, {"m", "n"}}) {

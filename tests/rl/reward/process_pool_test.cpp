@@ -55,7 +55,7 @@ TEST(ProcessPool, AnAnswerHasTheIdOfItsCall) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(answers[i].failure, ScoreFailure::kNone) << answers[i].why;
     EXPECT_EQ(answers[i].message, (nlohmann::json{{"value", i}, {"ids", i + 1}, {"length", 32}}))
-        << "each call has an id of its own";
+        << "each call has its own id";
   }
 }
 

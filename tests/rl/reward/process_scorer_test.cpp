@@ -278,7 +278,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   EXPECT_EQ(batch->counts.crashes, 2);
 }
 
-// Calls a function that hangs once it has started a process in a session of its own and told its
+// Calls a function that hangs once it has started a process in its own session and told its
 // number in the file `told`; gives whether that process still runs afterwards.
 class EndsWithItsCall : public PythonScorer {
  protected:
@@ -293,7 +293,7 @@ class EndsWithItsCall : public PythonScorer {
     pid_t child = 0;
     std::ifstream(folder_ / "pid") >> child;
     EXPECT_GT(child, 1);
-    // A dead child of nobody's may take a moment to be buried.
+    // A dead orphan may take a moment to be buried.
     return !support::eventually([child] { return !alive(child); });
   }
 };
@@ -367,7 +367,7 @@ def compute_score(*args, **kwargs):
   EXPECT_EQ(::waitpid(-1, &status, WNOHANG), -1) << "no orphan has become the owner's child";
 }
 
-// Nobody's child is not made the scorer's: it would have to be buried by code that knows nothing of
+// An orphan is not made the scorer's: it would have to be buried by code that knows nothing of
 // it.
 TEST_F(PythonScorer, WhatItDisownedIsNotItsChild) {
   const auto scorer = make(R"python(
@@ -380,7 +380,7 @@ def compute_score(*args, **kwargs):
   EXPECT_EQ(one(*scorer, request("a")).value, 1);
 }
 
-// The time limit is far away: only the second try beside the first can answer.
+// The time limit is far away: only the second try next to the first can answer.
 TEST_F(PythonScorer, ASecondTryOvertakesACallThatHangs) {
   limits_.timeout = std::chrono::seconds(200);
   limits_.overtake = true;
@@ -427,7 +427,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   EXPECT_EQ(one(*scorer, request("a")).value, 1);
 }
 
-// A process of its own makes the scorer and is killed while the call runs: what it started must end
+// A separate process makes the scorer and is killed while the call runs: what it started must end
 // without it. The copy that a fork makes would go on reading requests and answer for its parent.
 TEST_F(PythonScorer, AForkThatComesBackAnswersNothing) {
   const auto scorer = make(R"(
@@ -496,7 +496,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   support::eventually([&] { return !alive(scorer) && !alive(grandchild) && !alive(orphan); });
   EXPECT_FALSE(alive(scorer));
   EXPECT_FALSE(alive(grandchild));
-  EXPECT_FALSE(alive(orphan)) << "in a session of its own, with no environment";
+  EXPECT_FALSE(alive(orphan)) << "in its own session, with no environment";
 }
 
 // A program that the function runs has none of its descriptors but the standard ones.

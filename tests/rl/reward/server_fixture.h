@@ -1,4 +1,4 @@
-// A server of this folder as a process of its own, which ends when its stdin does.
+// A server of this folder as a separate process, which ends when its stdin does.
 #pragma once
 
 #include <gtest/gtest.h>

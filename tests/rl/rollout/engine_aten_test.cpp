@@ -60,7 +60,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   return largest;
 }
 
-// Every family: prompts whole and in pieces beside what decodes, sequences of many lengths
+// Every family: prompts whole and in pieces next to what decodes, sequences of many lengths
 // together, prompts scored.
 TEST_F(EngineAten, IsNearTheDeterministicForwardOnTheFixtureModels) {
   int checked = 0;

@@ -59,7 +59,7 @@ std::vector<float> score(const Transformer& model, std::span<const Request> requ
     ids.resize(std::max(ids.size(), padded), 0);
     batch.append(ids,
                  static_cast<std::int64_t>(
-                     ids.size()));  // no target of its own: those that count are not at its end
+                     ids.size()));  // no own target: those that count are not at its end
     for (std::int64_t target = first; target < end; ++target) batch.targets.push_back(target);
   }
   auto scored = model.token_logprobs(batch, {.temperature = temperature});
@@ -69,7 +69,7 @@ std::vector<float> score(const Transformer& model, std::span<const Request> requ
   return {values, values + scored->logprobs_N.numel()};
 }
 
-// The trainer's batches: completions in another order, so many together, packed or padded to the
+// The trainer's batches: completions in another order, several together, packed or padded to the
 // longest.
 void expect_equal(const Transformer& model, std::span<const Request> requests,
                   std::span<const Completion> completions, std::size_t together, bool padded,

@@ -45,7 +45,7 @@ TEST(EngineParity, ReproducesTheFixtureModels) {
     ++checked;
     EXPECT_EQ(engine_logprobs(*completions), trainer_logprobs(**model, requests, *completions));
     // Angles of dynamic scaling depend on the length of the whole sequence, which the reference
-    // takes anew at every token.
+    // takes again at every token.
     if ((*model)->config().rope.kind == RopeConfig::Kind::kDynamic) continue;
     EXPECT_EQ(completions->front().ids, expected);
     const auto token_logprobs = reference["token_logprobs"][0].get<std::vector<float>>();

@@ -356,7 +356,7 @@ TEST(EnginePrefixes, GoWhenTheEngineIsIdleUnlessKept) {
   const Request request = sampled_request(random_prompt(generator, 50), 6, 1);
   ASSERT_TRUE(engine->generate(std::span(&request, 1)).ok());
   EXPECT_EQ(engine->stats().prefix_blocks, 0);
-  model->parameters().arena().copy_(other->parameters().arena());  // nobody says so
+  model->parameters().arena().copy_(other->parameters().arena());  // without a notice
   expect_same_completion(engine->generate(std::span(&request, 1))->front(), alone(*other, request));
 }
 

@@ -90,7 +90,7 @@ TEST(Engine, SharesThePromptAmongItsSamples) {
   ASSERT_EQ(completions.size(), 8U);
   EXPECT_EQ(engine->stats().prompt_tokens, 50);
   EXPECT_LE(engine->stats().blocks_peak,
-            3 + 8);  // three full blocks of the prompt, one of its own for each sample
+            3 + 8);  // three full blocks of the prompt, and one for each sample alone
   std::set<std::vector<std::int32_t>> distinct;
   for (const Completion& completion : completions) distinct.insert(completion.ids);
   EXPECT_GE(distinct.size(), 6U);

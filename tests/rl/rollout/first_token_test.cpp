@@ -1,4 +1,4 @@
-// A first token at a temperature of its own (FIRE).
+// A first token at its own temperature (FIRE).
 #include <gtest/gtest.h>
 
 #include <cmath>

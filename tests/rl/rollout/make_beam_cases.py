@@ -7,7 +7,7 @@ import transformers
 here = pathlib.Path(__file__).parent
 models = here.parents[1] / "fixtures" / "models"
 common = {"num_return_sequences": 1, "length_penalty": 1.0, "early_stopping": False, "max_new_tokens": 12, "min_new_tokens": 0, "repetition_penalty": 1.0, "bad_words_ids": [], "eos": [2]}
-many = list(range(2, 42, 4))  # so many ends that hypotheses end early
+many = list(range(2, 42, 4))  # enough ends that hypotheses end early
 asked = [
     {"num_beams": 2},
     {"num_beams": 4, "num_return_sequences": 4, "eos": many},

@@ -16,9 +16,9 @@ using testing::make_engine;
 using testing::random_prompt;
 using testing::tiny_model;
 
-std::vector<BegunPrompt> some_prompts(int count) {
+std::vector<PartialPrompt> some_prompts(int count) {
   std::mt19937 generator(7);
-  std::vector<BegunPrompt> prompts;
+  std::vector<PartialPrompt> prompts;
   for (int i = 0; i < count; ++i)
     prompts.push_back({.ids = random_prompt(generator, 3 + static_cast<std::size_t>(i) % 5),
                        .seed = static_cast<std::uint64_t>(i)});
@@ -34,9 +34,9 @@ Request like(std::int64_t n = 3) {
 }
 
 std::vector<std::vector<Completion>> whole(const Transformer& model,
-                                           const std::vector<BegunPrompt>& prompts) {
+                                           const std::vector<PartialPrompt>& prompts) {
   std::vector<std::vector<Completion>> all;
-  for (const BegunPrompt& prompt : prompts) {
+  for (const PartialPrompt& prompt : prompts) {
     Request request = like();
     request.prompt_ids = prompt.ids;
     request.sampling.seed = prompt.seed;
@@ -61,12 +61,12 @@ TEST(PartialRollout, InPiecesSamplesAreThoseOfOneGo) {
   const auto expected = whole(*model, prompts);
   for (const std::int64_t sequences : {64, 4}) {  // all at once, or some after others
     const auto engine = make_engine(*model, {.sequences_max = sequences});
-    std::vector<BegunPrompt> left = prompts;
+    std::vector<PartialPrompt> left = prompts;
     std::vector<std::int64_t> numbers;
     for (std::int64_t i = 0; i < 10; ++i) numbers.push_back(i);
     int pieces = 0, begun = 0;
     for (; !left.empty(); ++pieces) {
-      const auto draw = draw_partially(
+      const auto draw = generate_partially(
           *engine, like(), left,
           {.prompts = std::min<std::int64_t>(3, static_cast<std::int64_t>(left.size()))});
       ASSERT_TRUE(draw.ok()) << draw.status().to_string();
@@ -82,8 +82,8 @@ TEST(PartialRollout, InPiecesSamplesAreThoseOfOneGo) {
       for (auto row = draw->finished.rbegin(); row != draw->finished.rend(); ++row)
         numbers.erase(numbers.begin() + *row);
       left = draw->rest;
-      for (const BegunPrompt& prompt : left) {
-        for (const BegunSample& sample : prompt.samples)
+      for (const PartialPrompt& prompt : left) {
+        for (const PartialSample& sample : prompt.samples)
           begun += sample.ids.empty() || sample.finished ? 0 : 1;
       }
       EXPECT_TRUE(engine->idle());
@@ -101,19 +101,19 @@ TEST(PartialRollout, WhatWasDrawnByOtherWeightsStays) {
   const auto before = whole(*model, prompts);
   const auto engine = make_engine(*model);
   engine->weights_changed(3);
-  auto draw = draw_partially(*engine, like(), prompts, {.prompts = 2});
+  auto draw = generate_partially(*engine, like(), prompts, {.prompts = 2});
   ASSERT_TRUE(draw.ok());
-  const std::vector<BegunPrompt> rest = draw->rest;
+  const std::vector<PartialPrompt> rest = draw->rest;
   model->parameters().arena().copy_(other->parameters().arena());
   engine->weights_changed(4);
-  draw = draw_partially(*engine, like(), rest, {.prompts = 4});
+  draw = generate_partially(*engine, like(), rest, {.prompts = 4});
   ASSERT_TRUE(draw.ok()) << draw.status().to_string();
   EXPECT_TRUE(draw->rest.empty());
   int mixed = 0;
   for (std::size_t row = 0; row < rest.size(); ++row) {
     for (std::size_t i = 0; i < 3; ++i) {
       const Completion& completion = draw->completions[row][i];
-      const BegunSample& begun = rest[row].samples[i];
+      const PartialSample& begun = rest[row].samples[i];
       ASSERT_GE(completion.ids.size(), begun.ids.size());
       EXPECT_TRUE(std::equal(begun.ids.begin(), begun.ids.end(), completion.ids.begin()));
       EXPECT_TRUE(
@@ -141,24 +141,26 @@ TEST(PartialRollout, OldPromptsAreWaitedForOrStartAnew) {
   const auto model = tiny_model();
   const auto prompts = some_prompts(8);
   const auto engine = make_engine(*model);
-  const auto first = draw_partially(*engine, like(), prompts, {.prompts = 2});
+  const auto first = generate_partially(*engine, like(), prompts, {.prompts = 2});
   ASSERT_TRUE(first.ok());
   ASSERT_NE(first->finished.front(), 0) << "the oldest prompt was to take longer than two others";
-  const auto waited = draw_partially(*engine, like(), prompts, {.prompts = 2, .must_finish = 2});
+  const auto waited =
+      generate_partially(*engine, like(), prompts, {.prompts = 2, .must_finish = 2});
   ASSERT_TRUE(waited.ok());
   EXPECT_EQ(waited->finished, (std::vector<std::int64_t>{0, 1}))
       << "and of those that are done the oldest are taken";
   const auto done_before =
-      std::count_if(waited->rest.begin(), waited->rest.end(), [](const BegunPrompt& prompt) {
+      std::count_if(waited->rest.begin(), waited->rest.end(), [](const PartialPrompt& prompt) {
         return std::all_of(prompt.samples.begin(), prompt.samples.end(),
-                           [](const BegunSample& sample) { return sample.finished; });
+                           [](const PartialSample& sample) { return sample.finished; });
       });
   EXPECT_GT(done_before, 0) << "others had finished meanwhile, which costs nothing later";
-  const auto later = draw_partially(*engine, like(), waited->rest, {.prompts = done_before});
+  const auto later = generate_partially(*engine, like(), waited->rest, {.prompts = done_before});
   ASSERT_TRUE(later.ok());
 
   engine->weights_changed(9);
-  const auto anew = draw_partially(*engine, like(), first->rest, {.prompts = 6, .start_anew = 3});
+  const auto anew =
+      generate_partially(*engine, like(), first->rest, {.prompts = 6, .start_anew = 3});
   ASSERT_TRUE(anew.ok());
   for (std::size_t row = 0; row < 3; ++row) {
     for (const Completion& completion : anew->completions[row])
@@ -169,26 +171,26 @@ TEST(PartialRollout, OldPromptsAreWaitedForOrStartAnew) {
 TEST(PartialRollout, RefusesWhatDoesNotFit) {
   const auto model = tiny_model();
   const auto engine = make_engine(*model);
-  const auto message = [&](const std::vector<BegunPrompt>& prompts, const Request& request,
+  const auto message = [&](const std::vector<PartialPrompt>& prompts, const Request& request,
                            const PartialPlan& plan) {
-    const auto draw = draw_partially(*engine, request, prompts, plan);
+    const auto draw = generate_partially(*engine, request, prompts, plan);
     EXPECT_FALSE(draw.ok());
     EXPECT_TRUE(engine->idle());
     EXPECT_EQ(engine->cache().free_blocks(), engine->cache().blocks());
     return draw.status().message();
   };
-  const auto with = [](std::vector<BegunSample> samples) {
-    return std::vector<BegunPrompt>{{.ids = {3}, .seed = 1},
-                                    {.ids = {1, 2}, .seed = 0, .samples = std::move(samples)}};
+  const auto with = [](std::vector<PartialSample> samples) {
+    return std::vector<PartialPrompt>{{.ids = {3}, .seed = 1},
+                                      {.ids = {1, 2}, .seed = 0, .samples = std::move(samples)}};
   };
-  const BegunSample sound{.ids = {4}, .logprobs = {-1}, .weight_versions = {{0, 1}}};
+  const PartialSample sound{.ids = {4}, .logprobs = {-1}, .weight_versions = {{0, 1}}};
   EXPECT_NE(message(some_prompts(2), like(), {.prompts = 3}).find("3 prompts are wanted of 2"),
             std::string::npos);
   EXPECT_NE(message(with({sound}), like(), {.prompts = 2})
                 .find("prompt 1: request: 1 partial samples, n is 3"),
             std::string::npos)
       << message(with({sound}), like(), {.prompts = 2});
-  const auto of = [&](const BegunSample& sample, const Request& request = like(1)) {
+  const auto of = [&](const PartialSample& sample, const Request& request = like(1)) {
     return message(with({sample}), request, {.prompts = 2});
   };
   EXPECT_NE(of({.ids = {4}, .logprobs = {}, .weight_versions = {{0, 1}}}).find("differ in number"),
@@ -202,9 +204,9 @@ TEST(PartialRollout, RefusesWhatDoesNotFit) {
   EXPECT_NE(of({.ids = {}, .logprobs = {}, .weight_versions = {}, .finished = true})
                 .find("without a token"),
             std::string::npos);
-  const BegunSample full{.ids = std::vector<std::int32_t>(40, 4),
-                         .logprobs = std::vector<float>(40, -1),
-                         .weight_versions = {{0, 40}}};
+  const PartialSample full{.ids = std::vector<std::int32_t>(40, 4),
+                           .logprobs = std::vector<float>(40, -1),
+                           .weight_versions = {{0, 40}}};
   EXPECT_NE(of(full).find("leave none to generate of 40"), std::string::npos);
   Request beams = like(1);
   beams.sampling.beam.width = 2;
@@ -212,18 +214,18 @@ TEST(PartialRollout, RefusesWhatDoesNotFit) {
 }
 
 TEST(PartialRollout, TravelsWhole) {
-  const BegunPrompt prompt{.ids = {1, 2},
-                           .seed = 8,
-                           .samples = {{.ids = {4},
-                                        .logprobs = {-1},
-                                        .weight_versions = {{2, 1}},
-                                        .finished = true,
-                                        .stopped = true},
-                                       {}}};
+  const PartialPrompt prompt{.ids = {1, 2},
+                             .seed = 8,
+                             .samples = {{.ids = {4},
+                                          .logprobs = {-1},
+                                          .weight_versions = {{2, 1}},
+                                          .finished = true,
+                                          .stopped = true},
+                                         {}}};
   runtime::Encoder encoder;
   runtime::encode_value(encoder, prompt);
   runtime::Decoder decoder(encoder.to_buffer());
-  const auto back = runtime::decode_all<BegunPrompt>(decoder);
+  const auto back = runtime::decode_all<PartialPrompt>(decoder);
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(*back, prompt);
 }

@@ -129,7 +129,7 @@ TEST(LossAlarms, ChosenResponsesThatBecomeUnlikelyAreTold) {
     return watch.observe(metrics);
   };
   EXPECT_TRUE(step(-6.5, -6.5).empty());
-  EXPECT_TRUE(step(-40.8, -7.4).empty()) << "not so many steps yet";
+  EXPECT_TRUE(step(-40.8, -7.4).empty()) << "too few steps yet";
   const auto told = step(-47.7, -9.0);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_NE(told[0].find("(train/logps/chosen) is 31.67, more than 2 times the 7.633"),

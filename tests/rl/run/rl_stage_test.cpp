@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "rl/run/rl/credit_factory.h"
-#include "rl/run/rl/drawn_now.h"
+#include "rl/run/rl/generated_now.h"
 #include "rl/run/rl/scored_source.h"
 #include "tests/rl/run/fakes.h"
 
@@ -70,7 +70,7 @@ class RlStageTest : public ::testing::Test {
     credit_ = make_credit(options_, {generate_, reward_, estimates_});
     source_ = std::make_unique<ScoredSource>(
         ScoredSourceOptions{.samples_per_prompt = 2, .group_size_min = 2},
-        std::make_unique<DrawnNow>(prompts_, generate_), reward_, batches_, *credit_.reader,
+        std::make_unique<GeneratedNow>(prompts_, generate_), reward_, batches_, *credit_.reader,
         &balancer_, &references_);
   }
 

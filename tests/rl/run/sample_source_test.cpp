@@ -6,8 +6,8 @@
 #include <fstream>
 #include <limits>
 
-#include "rl/run/rl/drawn_now.h"
 #include "rl/run/rl/filtered_source.h"
+#include "rl/run/rl/generated_now.h"
 #include "rl/run/rl/placed_source.h"
 #include "rl/run/rl/replayed_source.h"
 #include "rl/run/rl/scored_source.h"
@@ -28,7 +28,7 @@ class SampleSourceTest : public ::testing::Test {
     return std::make_unique<ScoredSource>(
         ScoredSourceOptions{
             .samples_per_prompt = 2, .group_size_min = 2, .keeps_unscored = keeps_unscored},
-        std::make_unique<DrawnNow>(prompts_, generate_), reward_, batches_, reader_, balancer,
+        std::make_unique<GeneratedNow>(prompts_, generate_), reward_, batches_, reader_, balancer,
         references);
   }
   runtime::Result<StepBatch> next(SampleSource& source, std::int64_t step = 1) {
@@ -127,7 +127,7 @@ TEST_F(SampleSourceTest, ReplaysGroupsOfEarlierSteps) {
   EXPECT_EQ(batch->prompts(), 6);
   EXPECT_EQ(batch->metrics.at("sample_store/replayed"), 2.0);
   EXPECT_EQ(batch->metrics.at("sample_store/replayed_age_mean"), 1.0);
-  // One a worker, numbered in turns, in a mini-batch of their own.
+  // One a worker, numbered in turns, in their own mini-batch.
   EXPECT_EQ(batch->shares[0].groups[2].prompt, 4);
   EXPECT_EQ(batch->shares[1].groups[2].prompt, 5);
   EXPECT_EQ(batch->shares[0].mini_batch_offsets, (std::vector<std::int64_t>{0, 2, 3}));
@@ -168,7 +168,7 @@ TEST_F(SampleSourceTest, PlacesSamplesSoThatWorkersHaveAboutAsManyTokens) {
   PlacedSource source(scored(), balancer, references);
   const auto batch = next(source);
   ASSERT_TRUE(batch.ok()) << batch.status().message();
-  EXPECT_EQ(batch->drawn_tokens, (std::vector<std::int64_t>{12, 20}));
+  EXPECT_EQ(batch->generated_tokens, (std::vector<std::int64_t>{12, 20}));
   const std::vector<std::int64_t> tokens = batch->tokens();
   EXPECT_EQ(tokens[0] + tokens[1], 32);
   EXPECT_LT(std::abs(tokens[0] - tokens[1]), 8);

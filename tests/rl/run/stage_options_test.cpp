@@ -19,7 +19,7 @@ std::string told(std::vector<std::string> overrides) {
   return StageOptions::from_config(*config).status().message();
 }
 
-// What a run is told of first is what it would meet first: of the loop before the workers.
+// What a run is told first is what it would meet first: of the loop before the workers.
 TEST(StageOptions, TheLoopIsJudgedBeforeTheWorkers) {
   const std::vector<std::string> one_beta{"optim.betas=[0.9]"};
   const std::string wrong_workers = told(one_beta);

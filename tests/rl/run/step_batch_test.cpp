@@ -32,7 +32,7 @@ TEST(StepBatch, AWorkerWithOtherSamplesIsAnError) {
   EXPECT_EQ(batch.take({other}).code(), runtime::ErrorCode::kInternal);
 }
 
-// Scores are asked for where samples were drawn, and come when they have gone elsewhere.
+// Scores are asked for where samples were generated, and come when they have gone elsewhere.
 TEST(StepBatch, ScoresFindSamplesThatHaveMoved) {
   FakeBatches batches;
   FakeScore reward(batches);

@@ -1,5 +1,5 @@
-// What few templates do, compared with Jinja2: numbers beyond 64 bits, macros with any number of
-// arguments, filters' rarer arguments; make_template_corners.py records it.
+// Rare features of templates, compared with Jinja2: numbers beyond 64 bits, macros with any number
+// of arguments, filters' rarer arguments; make_corners.py records it.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -57,7 +57,7 @@ TEST(ChatTemplate, AgreesWithJinja2) {
   }
 }
 
-// Templates in the styles that published models ship; make_template_styles.py records what
+// Templates in the styles that published models ship; make_styles.py records what
 // transformers renders.
 TEST(ChatTemplate, RendersTheStylesOfPublishedTemplates) {
   std::ifstream file(STARLING_SOURCE_DIR "/tests/rl/template/style_cases.json");

@@ -1,4 +1,4 @@
-"""Records in tokenizer_config_cases.json what transformers (5.24) makes of the files beside a tokenizer.json: ids, decoded text, special tokens.
+"""Records in tokenizer_config_cases.json what transformers (5.24) makes of the files next to a tokenizer.json: ids, decoded text, special tokens.
 
 Run with a Python that has transformers, in this folder. Each case is one of the tokenizers in tests/fixtures/tokenizers with the files
 given. A null id is a token that transformers knows no id of.

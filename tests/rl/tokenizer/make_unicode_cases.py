@@ -29,7 +29,7 @@ def hashes(of):
     return {"%x" % (block << 12): "%016x" % hash for block, hash in blocks.items()}
 
 
-# By mark: whether the character goes behind it where it stands before it, and before it where it stands behind; of what has no form of its own.
+# By mark: whether the character goes behind it where it stands before it, and before it where it stands behind; of what has no own form.
 def order(c):
     form = normalizers.NFD().normalize_str
     if form(chr(c)) != chr(c):

@@ -168,7 +168,7 @@ TEST(CharsMap, DamagedTablesMatchNothingOutside) {
   EXPECT_FALSE(CharsMap::parse(blob + "\xff").ok());
 }
 
-// ChatGLM2 and 3: ids of its own behind the model's, and its own beginning of every text.
+// ChatGLM2 and 3: own ids behind the model's, and its own beginning of every text.
 TEST(SentencePieceChatGlm, HasItsOwnTokens) {
   const std::filesystem::path layouts = STARLING_SOURCE_DIR "/tests/fixtures/tokenizer_layouts";
   for (const char* name : {"chatglm2", "chatglm3"}) {

@@ -1,4 +1,4 @@
-// What the files beside a tokenizer.json change of it, compared with transformers
+// The changes by files next to a tokenizer.json, compared with transformers
 // (make_tokenizer_config_cases.py records it), and what transformers has no word for.
 #include <gtest/gtest.h>
 #include <unistd.h>

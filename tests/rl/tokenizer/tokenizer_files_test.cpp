@@ -1,4 +1,4 @@
-// What lies beside a tokenizer.json, and GGUF vocabularies made on the spot.
+// Files next to a tokenizer.json, and GGUF vocabularies made on the spot.
 #include "rl/tokenizer/tokenizer_files.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST_F(TokenizerFolder, ChatTemplatesByName) {
   EXPECT_EQ(templates(), (Templates{{"rag", "r"}, {"tool_use", "t"}}));
   write("tokenizer_config.json", R"({"chat_template": {"default": "d", "tool_use": "t"}})");
   EXPECT_EQ(templates(), (Templates{{"default", "d"}, {"tool_use", "t"}}));
-  // Files of their own go before the config's.
+  // Separate files go before the config's.
   fs::create_directory(folder_ / "additional_chat_templates");
   write("additional_chat_templates/tool_use.jinja", "file");
   write("additional_chat_templates/notes.txt", "no template");

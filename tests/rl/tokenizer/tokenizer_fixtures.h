@@ -1,4 +1,4 @@
-// Where the tokenizer tests find their files.
+// The place of the tokenizer tests' files.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The parts that have rules of their own: UTF-8, byte characters, tries, merges, patterns.
+// The parts that have their own rules: UTF-8, byte characters, tries, merges, patterns.
 #include <gtest/gtest.h>
 
 #include <random>

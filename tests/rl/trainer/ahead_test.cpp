@@ -1,4 +1,4 @@
-// Whole runs whose samples are drawn by workers of their own, one step ahead.
+// Whole runs with separate rollout workers, one step ahead.
 #include <csignal>
 
 #include "tests/rl/trainer/trainer_fixture.h"
@@ -54,7 +54,7 @@ TEST_F(AheadTest, SamplesAreThoseOfTheWeightsBeforeTheLastUpdate) {
     }
   }
   EXPECT_EQ(old[0], fresh[0])
-      << "both draw the first samples by the weights that training begins with";
+      << "both generate the first samples by the weights that training begins with";
   EXPECT_EQ(fresh[1]["actor/ppo_kl"].get<double>(), 0.0);
   for (std::size_t i = 1; i < old.size(); ++i)
     EXPECT_NE(old[i]["actor/ppo_kl"].get<double>(), 0.0)
@@ -135,7 +135,7 @@ TEST_F(AheadTest, HowManyWorkersDrawChangesNoNumber) {
 
 TEST_F(AheadTest, AWorkerThatIsKilledEndsTheRunWithAnError) {
   std::string told;
-  for (const std::size_t index : {0U, 1U, 2U}) {  // a policy, a reward, and the one that draws
+  for (const std::size_t index : {0U, 1U, 2U}) {  // a policy, a reward, and the one that generates
     const fs::path folder = folder_ / ("run" + std::to_string(index));
     const std::string command = train_command(
         "actor_rollout_ref.hybrid_engine=False trainer.total_training_steps=100000 "

@@ -176,13 +176,13 @@ struct Sample {
   double score = 0.0;
   double advantage = 0.0;
   double tokens = 0.0;
-  double logprobs = 0.0;  // their sum, of the policy that drew them
+  double logprobs = 0.0;  // their sum, of the policy that generated them
   bool truncated = false;
 };
 
 // What tells an algorithm from its neighbours. All runs begin with the same weights, taught a
-// little, so that responses end at different places, some nowhere, and score differently; and so
-// they draw the same samples in their first step.
+// little, so that responses end at different places, some nowhere, and score differently. So they
+// generate the same samples in their first step.
 class DefinitionTest : public TrainerTest {
  protected:
   // The metrics of each step, without the warm start's.

@@ -1,5 +1,5 @@
-// Which rows a run trains on, where that follows its scores or a class of the user's; and that a
-// resumed run takes the same ones.
+// The rows that a run trains on, where they follow its scores or a custom class; and a resumed run
+// that takes the same ones.
 #include <map>
 
 #include "tests/rl/trainer/trainer_fixture.h"

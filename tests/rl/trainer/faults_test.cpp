@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kFaults = 25;  // of each test
 constexpr std::chrono::seconds kRankTimeout{2};
-constexpr std::chrono::seconds kEndsWithin{20};  // beside whatever else the machine does
+constexpr std::chrono::seconds kEndsWithin{20};  // with whatever else the machine does
 
-// How so many workers share passes and weights: one of the ways that there are.
+// How `workers` workers share passes and weights: one of the ways that there are.
 std::string drawn_sharing(int workers, int drawn) {
   if (workers % 2 != 0) return "";
   switch (drawn) {

@@ -1,4 +1,5 @@
-// What a run keeps: weights and metrics, unless it is told to keep none; and from whose it goes on.
+// Files that a run keeps: weights and metrics, unless it is told to keep none; and the run that it
+// goes on from.
 #include "rl/checkpoint/checkpoint.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
@@ -12,7 +13,7 @@ class KeptTest : public TrainerTest {
     fs::create_directories(folder_);
   }
 
-  // A command as users give it, in a folder of its own: what is kept lies where the defaults say.
+  // A command as users give it, in its own folder: what is kept lies where the defaults say.
   Outcome in_folder(const std::string& arguments) const {
     return shell("cd " + folder_.string() + " && exec " STARLING_BIN_DIR "/starling-rl " +
                  arguments);
@@ -104,7 +105,7 @@ TEST_F(KeptTest, ARunThatIsToKeepNothingSaysSoAtItsStartAndEnd) {
                              "metrics: none kept: trainer.logger names no file",
                              "\nmetrics:    none kept: trainer.logger names no file"});
     EXPECT_LT(run.output.find("checkpoints: none"), run.output.find("step:1/2")) << run.output;
-    EXPECT_FALSE(find_latest_checkpoint(folder_ / "none").has_value());
+    EXPECT_FALSE(latest_whole_checkpoint(folder_ / "none").value_or(std::nullopt).has_value());
     EXPECT_FALSE(fs::exists(folder_ / "none/metrics.jsonl"));
     fs::remove_all(folder_ / "none");
   }
@@ -139,7 +140,7 @@ TEST_F(KeptTest, AnInterruptedRunKeepsItsStepByDefault) {
   const std::string options = " trainer.total_training_steps=100000 trainer.save_freq=-1";
   const std::string told = interrupt_behind_step_three(train_command(options), folder_ / "run");
   expect_told(told, {"the same command continues from there", "checkpoint: "});
-  const auto saved = find_latest_checkpoint(folder_ / "run");
+  const auto saved = latest_whole_checkpoint(folder_ / "run").value_or(std::nullopt);
   ASSERT_TRUE(saved.has_value()) << told;
   EXPECT_EQ(checkpoint_step(*saved), static_cast<std::int64_t>(numbers(folder_ / "run").size()));
 }
@@ -172,7 +173,7 @@ TEST_F(KeptTest, AValidationThatFailsLeavesTheStepsBeforeIt) {
   EXPECT_EQ(numbers(folder_ / "run").size(), 4u);
 }
 
-// Data are read anew in each epoch: a file that is damaged meanwhile ends the run.
+// Data are read again in each epoch: a file that is damaged meanwhile ends the run.
 TEST_F(KeptTest, DataThatEndAStageLeaveTheStepsBeforeIt) {
   std::string rows;
   for (int row = 0; row < 20'000; ++row) rows += "{\"prompt\": \"ab\", \"response\": \"ba\"}\n";
@@ -192,7 +193,7 @@ TEST_F(KeptTest, DataThatEndAStageLeaveTheStepsBeforeIt) {
   const std::string told = read(folder_ / "output");
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
   expect_told(told, {"is kept in "});
-  const auto saved = find_latest_checkpoint(run);
+  const auto saved = latest_whole_checkpoint(run).value_or(std::nullopt);
   ASSERT_TRUE(saved.has_value()) << told;
   EXPECT_EQ(checkpoint_step(*saved), static_cast<std::int64_t>(numbers(run).size())) << told;
 }
@@ -207,10 +208,10 @@ TEST_F(KeptTest, ARunIsNotContinuedWithAnotherModel) {
   for (const auto& [run, key] :
        {std::pair(&rl, std::string("actor_rollout_ref.model.path")), {&sft, "model.path"}}) {
     EXPECT_EQ(run->code, 1) << run->output;
-    expect_told(run->output, {"invalid argument", "global_step_2: of a run of the model " + model(),
-                              ", and " + key + " is " + other,
-                              "set trainer.default_local_dir to a folder of its own",
-                              "trainer.resume_mode=disable"});
+    expect_told(run->output,
+                {"invalid argument", "global_step_2: of a run of the model " + model(),
+                 ", and " + key + " is " + other, "set trainer.default_local_dir to another folder",
+                 "trainer.resume_mode=disable"});
   }
   EXPECT_EQ(numbers(folder_ / "run").size(), 2u) << "what was there stays";
   for (const Outcome& dry : {train("--dry-run actor_rollout_ref.model.path=" + other),
@@ -285,7 +286,7 @@ TEST_F(KeptTest, RuinedWeightsAreAnAlarm) {
       in_folder(arguments + (folder_ / "stopped").string() + " trainer.alarms.action=stop");
   EXPECT_EQ(stopped.code, 1) << stopped.output;
   expect_told(stopped.output, {"stopped by an alarm (trainer.alarms.action=stop): step "});
-  const auto saved = find_latest_checkpoint(folder_ / "stopped");
+  const auto saved = latest_whole_checkpoint(folder_ / "stopped").value_or(std::nullopt);
   ASSERT_TRUE(saved.has_value()) << stopped.output;
   EXPECT_LT(checkpoint_step(*saved).value_or(12), 12);
   const Outcome silent =
@@ -322,7 +323,9 @@ TEST_F(KeptTest, APipelineIsToldBeforeItsFirstStageThatOneKeepsNothing) {
   const Outcome run = in_folder("pipeline " + file);
   ASSERT_EQ(run.code, 0) << run.output;
   for (const char* stage : {"sft", "rl"}) {
-    EXPECT_TRUE(find_latest_checkpoint(folder_ / "runs" / stage).has_value()) << stage;
+    EXPECT_TRUE(
+        latest_whole_checkpoint(folder_ / "runs" / stage).value_or(std::nullopt).has_value())
+        << stage;
     EXPECT_EQ(numbers(folder_ / "runs" / stage).size(), 2u) << stage;
   }
   EXPECT_TRUE(fs::exists(folder_ / "runs/rl/global_step_2/actor/huggingface/model.safetensors"));

@@ -17,7 +17,7 @@ namespace {
 
 class LeavesTest : public TrainerTest {
  protected:
-  // The model that a run on so many workers writes at its end. It says what `told` is.
+  // The model that a run on this many workers writes at its end. It says what `told` is.
   std::string model_of(const std::string& name, const std::string& command, int workers,
                        const std::string& told = {}) {
     const fs::path folder = folder_ / (name + std::to_string(workers));
@@ -200,7 +200,7 @@ TEST_F(LeavesTest, ATeachersDistributionsAreLearnedInTeamsOfEveryKind) {
               whole);
 }
 
-// A critic learns beside, after a warm start, and mini-batches have fewer prompts than workers.
+// A critic learns too, after a warm start, and mini-batches have fewer prompts than workers.
 TEST_F(LeavesTest, WeightsAreKeptOnceInEveryKindOfPass) {
   const std::string three = "data.train_batch_size=4 trainer.total_training_steps=3 ";
   const std::string command = train_command(

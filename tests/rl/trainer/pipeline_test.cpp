@@ -72,7 +72,7 @@ TEST_F(PipelineTest, APrivateOneJoinsNoCluster) {
       shell("STARLING_ADDRESS=127.0.0.1:1 exec " STARLING_BIN_DIR "/starling-rl pipeline " + file +
             " --private --dry-run");
   EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_NE(run.output.find("the run has a cluster of its own"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("the run has its own cluster"), std::string::npos) << run.output;
   const Outcome both = pipeline(file + " --private --address 127.0.0.1:1");
   EXPECT_NE(both.code, 0);
   EXPECT_NE(both.output.find("--address"), std::string::npos) << both.output;
@@ -237,7 +237,7 @@ TEST_F(PipelineTest, WhoKillsTheGroupKillsTheStage) {
   ::kill(-pid, SIGKILL);
   ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
   EXPECT_TRUE(all_end()) << processes();
-  EXPECT_FALSE(find_latest_checkpoint(folder_ / "runs" / "sft").has_value())
+  EXPECT_FALSE(latest_whole_checkpoint(folder_ / "runs" / "sft").value_or(std::nullopt).has_value())
       << "it was killed, not asked to save its step";
 }
 
@@ -255,7 +255,8 @@ TEST_F(PipelineTest, ASignalLetsTheStageSaveItsStep) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
   EXPECT_NE(told.find("of 100000; the same command continues from there"), std::string::npos)
       << told;
-  EXPECT_TRUE(find_latest_checkpoint(folder_ / "runs" / "sft").has_value()) << told;
+  EXPECT_TRUE(latest_whole_checkpoint(folder_ / "runs" / "sft").value_or(std::nullopt).has_value())
+      << told;
 }
 
 TEST_F(PipelineTest, ADryRunSaysWhatWouldRunAndStartsNothing) {

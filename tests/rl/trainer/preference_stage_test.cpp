@@ -164,7 +164,7 @@ TEST_F(PreferenceStageTest, AnotherStagesRunIsNotContinued) {
   EXPECT_NE(train.output.find("of a run of `starling dpo`, not of `starling train`"),
             std::string::npos)
       << train.output;
-  // To begin anew is to begin one's own run anew.
+  // To start again is to start one's own run again.
   const Outcome anew = run("rm", "trainer.total_training_steps=2 trainer.resume_mode=disable");
   EXPECT_NE(anew.output.find("of a run of `starling dpo`, not of `starling rm`"), std::string::npos)
       << anew.output;
@@ -311,7 +311,7 @@ TEST_F(PreferenceStageTest, AnswersWithoutTraining) {
       EXPECT_NE(help.find(part), std::string::npos) << command;
     EXPECT_FALSE(fs::exists(folder_ / "run"));
   }
-  // An adapter's reference is the model that it stands beside, and some losses have none.
+  // An adapter's reference is the model that it adapts, and some losses have none.
   for (const char* without : {"model.lora_rank=4", "preference.loss=simpo"})
     EXPECT_EQ(run("dpo", std::string("--dry-run ") + without).output.find("frozen model"),
               std::string::npos)

@@ -101,7 +101,7 @@ TEST_F(SftTest, ARunThatIsKilledContinuesWithTheSameNumbers) {
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_TRUE(WIFSIGNALED(status)) << read(folder_ / "output");
   EXPECT_TRUE(all_end()) << processes();
-  ASSERT_TRUE(find_latest_checkpoint(folder_ / "cut").has_value());
+  ASSERT_TRUE(latest_whole_checkpoint(folder_ / "cut").value_or(std::nullopt).has_value());
   const Outcome rest = sft("trainer.total_training_steps=40 trainer.save_freq=3", "cut");
   ASSERT_EQ(rest.code, 0) << rest.output;
   EXPECT_NE(rest.output.find("continuing after step"), std::string::npos) << rest.output;
@@ -188,7 +188,7 @@ TEST_F(SftTest, TwoRunsDoNotWriteToOneFolder) {
   int status = 0;
   EXPECT_EQ(::waitpid(first, &status, 0), first);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << read(folder_ / "output");
-  const auto saved = find_latest_checkpoint(folder_ / "run");
+  const auto saved = latest_whole_checkpoint(folder_ / "run").value_or(std::nullopt);
   ASSERT_TRUE(saved.has_value()) << read(folder_ / "output");
   EXPECT_EQ(checkpoint_step(*saved), static_cast<std::int64_t>(numbers(folder_ / "run").size()));
   EXPECT_TRUE(verify_checkpoint(*saved).ok());

@@ -134,7 +134,7 @@ TEST_F(SurvivalTest, DivergenceEndsTheRun) {
                             ": the critic had no finite gradient in 10 consecutive steps"),
             std::string::npos)
       << run.output;
-  EXPECT_FALSE(find_latest_checkpoint(folder_ / "run").has_value());
+  EXPECT_FALSE(latest_whole_checkpoint(folder_ / "run").value_or(std::nullopt).has_value());
 }
 
 TEST_F(SurvivalTest, AnAbsurdLearningRateIsToldOrEndsTheRun) {
@@ -153,7 +153,7 @@ TEST_F(SurvivalTest, AnAbsurdLearningRateIsToldOrEndsTheRun) {
   EXPECT_EQ(stopped.code, 1) << stopped.output;
   EXPECT_NE(stopped.output.find("(trainer.alarms.action=stop): "), std::string::npos)
       << stopped.output;
-  const auto saved = find_latest_checkpoint(folder_ / "stopped");
+  const auto saved = latest_whole_checkpoint(folder_ / "stopped").value_or(std::nullopt);
   ASSERT_TRUE(saved.has_value()) << stopped.output;
   EXPECT_LT(checkpoint_step(*saved).value_or(6), 6);
 }
@@ -194,7 +194,7 @@ TEST_F(SurvivalTest, TheCheckpointBeforeARuinousStepStays) {
 
 // Each kind of run that goes wrong, with the limits that a user has who sets none (but for the
 // distance from a reference that knows nothing: it is no more than the logarithm of the
-// vocabulary); and one that goes well tells nothing.
+// vocabulary). One that goes well tells nothing.
 TEST_F(SurvivalTest, EachKindOfFailureIsTold) {
   fs::create_directories(folder_);
   std::ofstream(folder_ / "nothing.py") << "def compute_score(data_source, solution_str, "

@@ -1,4 +1,4 @@
-// Whole runs of `starling-rl train` in processes of their own: each starts its cluster and must
+// Whole runs of `starling-rl train` in their own processes: each starts its cluster and must
 // leave nothing behind.
 #pragma once
 
@@ -49,7 +49,7 @@ class TrainerTest : public ::testing::Test {
     sessions_ = "/tmp/st" +
                 std::to_string(::getpid());  // short: sockets have names of at most 107 characters
     fs::create_directories(sessions_);
-    // Sessions of their own, so that a cluster that already runs on this machine is neither used
+    // Their own sessions, so that a cluster that already runs on this machine is neither used
     // nor disturbed.
     ::setenv("XDG_RUNTIME_DIR", sessions_.c_str(), 1);
     ::unsetenv("STARLING_ADDRESS");
@@ -89,7 +89,7 @@ class TrainerTest : public ::testing::Test {
             (folder_ / "run").string() + " " + arguments);
   }
 
-  // A training that goes on beside the test and writes to folder_ / "output".
+  // A training that goes on during the test and writes to folder_ / "output".
   pid_t start(const std::string& command) {
     const pid_t pid = ::fork();
     if (pid == 0) {

@@ -113,7 +113,7 @@ TEST_F(TrainerTest, RewardsThatCannotWorkAreFoundBeforeTheFirstStep) {
   }
 }
 
-// PPO with a critic of its own, with one on the policy's backbone, and an adapter: whatever is
+// PPO with its own critic, with one on the policy's backbone, and an adapter: whatever is
 // trained is in the checkpoint.
 TEST_F(TrainerTest, CriticsAndAdaptersResumeWithTheSameNumbers) {
   struct Case {
@@ -239,10 +239,10 @@ TEST_F(TrainerTest, SaysWhichClusterItJoinsAndRefusesWhatThatHasNoMemoryFor) {
     EXPECT_EQ(refused.code, 1) << how << refused.output;
     EXPECT_NE(refused.output.find("memory: worker x 16 of"), std::string::npos) << refused.output;
   }
-  // It fits this machine, in a cluster of its own.
+  // It fits this machine, in its own cluster.
   const Outcome alone = train("--private trainer.total_training_steps=1");
   EXPECT_EQ(alone.code, 0) << alone.output;
-  EXPECT_NE(alone.output.find("a cluster of its own"), std::string::npos) << alone.output;
+  EXPECT_NE(alone.output.find("its own cluster"), std::string::npos) << alone.output;
   EXPECT_EQ(alone.output.find("joins the cluster"), std::string::npos) << alone.output;
   EXPECT_EQ(train("--private --address " + address).code, 2);
   EXPECT_EQ(shell(STARLING_BIN_DIR "/starling stop --address " + address).code, 0);
@@ -312,8 +312,8 @@ void expect_own_scores(const fs::path& dump) {
   }
 }
 
-/// The same numbers of one worker, of two with the samples as they were drawn, and of two with them
-/// spread. Whether spreading evened anything out.
+/// The same numbers of one worker, of two with the samples as they were generated, and of two with
+/// them spread. Whether spreading evened anything out.
 bool expect_same_steps(const std::vector<std::vector<nlohmann::json>>& runs) {
   bool moved = false;
   for (std::size_t step = 0; step < 3; ++step) {
@@ -434,7 +434,7 @@ TEST_F(TrainerTest, SamplesOfEachStepAreDumpedAndARunMayOnlyValidate) {
     }
     EXPECT_EQ(lines, 16u) << "4 prompts with 4 responses each";
   }
-  EXPECT_FALSE(fs::exists(folder_ / "validation"));  // nobody asked for a validation
+  EXPECT_FALSE(fs::exists(folder_ / "validation"));  // no validation was asked for
 
   const Outcome validation = train(
       data + "trainer.val_only=True trainer.default_local_dir=" + (folder_ / "only").string());
@@ -446,7 +446,7 @@ TEST_F(TrainerTest, SamplesOfEachStepAreDumpedAndARunMayOnlyValidate) {
   EXPECT_EQ(lines[0].find("actor/"), std::string::npos) << lines[0];
 }
 
-// Where each token has its own advantage, the dump has it; and what the reward says beside its
+// Where each token has its own advantage, the dump has it; and what the reward says besides its
 // score.
 TEST_F(TrainerTest, DumpsHaveTheAdvantagesOfTokensAndWhatTheRewardSaid) {
   const fs::path reward = folder_ / "reward.py";
@@ -634,7 +634,7 @@ TEST_F(TrainerTest, AFullDiskKeepsTheOldCheckpointAndIsAnErrorAtTheEnd) {
   EXPECT_EQ(run.code, 1) << run.output;
   EXPECT_NE(run.output.find("checkpoint of step 2"), std::string::npos) << run.output;
   EXPECT_NE(run.output.find("No space left on device"), std::string::npos) << run.output;
-  const auto latest = find_latest_checkpoint(folder_ / "seen");
+  const auto latest = latest_whole_checkpoint(folder_ / "seen").value_or(std::nullopt);
   ASSERT_TRUE(latest.has_value()) << run.output;
   EXPECT_EQ(checkpoint_step(*latest), 1);
   EXPECT_FALSE(fs::exists(folder_ / "seen" / "global_step_2"));

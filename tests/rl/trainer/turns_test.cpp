@@ -88,7 +88,7 @@ TEST_F(TurnsTest, CallsAreMadeAndTheirAnswersAreNotLearned) {
       << run.output;
   EXPECT_GE(first["num_turns/max"].get<double>(), 4);
   EXPECT_EQ(first["num_turns/min"].get<double>(), 2);
-  EXPECT_GT(first["reward/calls"].get<double>(), 0) << "the reward is told of calls";
+  EXPECT_GT(first["reward/calls"].get<double>(), 0) << "the reward sees the calls";
   std::ifstream dump(folder_ / "dump" / "1.jsonl");
   int with_answers = 0;
   for (std::string line; std::getline(dump, line);) {

@@ -39,7 +39,7 @@ struct Tokens {
   auto fields() { return std::tie(ids, logprobs, versions); }
 };
 
-/// Generates with a model of its own, which begins as tiny_model(1).
+/// Generates with its own model, which begins as tiny_model(1).
 class Generator {
  public:
   static constexpr const char* kName = "Generator";

@@ -1,4 +1,4 @@
-// What the tests of this folder share: a folder of its own per test, files in it, and the place of
+// Helpers of this folder's tests: a folder per test, files in it, and the place of
 // the fixtures.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "rl/actor/actor_setup.h"
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 #include "rl/config/stage_keys.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/team_keys.h"

@@ -94,7 +94,7 @@ TEST_F(PolicyGeneratorTest, TellsOfEachResponseOnce) {
 }
 
 TEST_F(PolicyGeneratorTest, PartialSamplesAreOfTheVersionThatItIsTold) {
-  const auto partial = generator_.generate_partially({.begun = {}, .fresh = {prompts()}},
+  const auto partial = generator_.generate_partially({.partial = {}, .fresh = {prompts()}},
                                                      {.prompts = 2}, /*version=*/7);
   ASSERT_TRUE(partial.ok()) << partial.status().to_string();
   EXPECT_EQ(weights_.brought, 1);

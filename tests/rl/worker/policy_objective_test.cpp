@@ -197,7 +197,7 @@ Config config_of(std::vector<std::string> overrides) {
   return config.ok() ? *config : *Config::load({});
 }
 
-TEST(OwnPolicyLoss, IsChosenByItsNameAndStandsWhereTheOthersDo) {
+TEST(CustomPolicyLoss, IsChosenByItsNameAndStandsWhereTheOthersDo) {
   register_policy_loss("test_scaled", scaled_surrogate, {{"test_scale", 3.0}});
   const std::string section = "actor_rollout_ref.actor.policy_loss.";
   const auto vanilla = PolicyObjective::from_config(config_of({}));
@@ -206,7 +206,7 @@ TEST(OwnPolicyLoss, IsChosenByItsNameAndStandsWhereTheOthersDo) {
       config_of({section + "loss_mode=test_scaled", section + "test_scale=0.5"}));
   ASSERT_TRUE(scaled.ok()) << scaled.status().to_string();
   ASSERT_TRUE(set.ok()) << set.status().to_string();
-  EXPECT_EQ(scaled->mode, PolicyLossMode::kOwn);
+  EXPECT_EQ(scaled->mode, PolicyLossMode::kCustom);
   const Samples s = samples();
   const Outcome plain = run(*vanilla, s, at::ones({4}), kTotals);
   for (const auto& [objective, scale] : {std::pair{&*scaled, 3.0}, std::pair{&*set, 0.5}}) {
@@ -228,11 +228,11 @@ TEST(OwnPolicyLoss, IsChosenByItsNameAndStandsWhereTheOthersDo) {
   EXPECT_NE(wrong.status().message().find("test_scale"), std::string::npos);
 }
 
-TEST(OwnPolicyLoss, TellsWhatIsWrongWithIt) {
+TEST(CustomPolicyLoss, TellsWhatIsWrongWithIt) {
   const Samples s = samples();
   const at::Tensor leaf = s.logprobs_BT.clone().set_requires_grad(true);
   const auto told = [&](PolicyLossFunction function) {
-    return OwnPolicyLoss{"test_wrong", std::move(function), {}}
+    return CustomPolicyLoss{"test_wrong", std::move(function), {}}
         .loss(leaf, s.old_BT, s.advantages_BT, s.mask_BT, {})
         .status()
         .to_string();
@@ -279,7 +279,7 @@ TEST(OwnPolicyLossDeathTest, NamesAreTakenOnce) {
   EXPECT_DEATH(register_policy_loss("test_twice", loss), "takes \"test_twice\" already");
 }
 
-TEST(OwnAdvantages, AreTheTrainersByTheirName) {
+TEST(CustomAdvantages, AreTheTrainersByTheirName) {
   const auto negated = [](std::span<const float> scores, Groups, std::span<const std::int64_t>) {
     std::vector<float> out;
     for (const float score : scores) out.push_back(-score);
@@ -290,7 +290,7 @@ TEST(OwnAdvantages, AreTheTrainersByTheirName) {
       config_of({"algorithm.adv_estimator=test_negated", "data.train_batch_size=4"});
   const auto options = TrainerOptions::from_config(config);
   ASSERT_TRUE(options.ok()) << options.status().to_string();
-  EXPECT_EQ(options->estimator, AdvantageEstimator::kOwn);
+  EXPECT_EQ(options->estimator, AdvantageEstimator::kCustom);
   const std::vector<float> scores = {1.0F, 0.5F};
   const std::vector<std::int64_t> groups = {0, 0}, lengths = {3, 4};
   EXPECT_EQ(*options->own_advantages.of(scores, groups, lengths),

@@ -1,4 +1,4 @@
-// Actors for the tests of a call's way: its limits of time, its order, what it is told of others'
+// Actors for the tests of a call's way: its limits of time, its order, what it hears of others'
 // ends.
 #pragma once
 
@@ -85,7 +85,7 @@ class TwoCalls {
   Runtime& runtime_;
 };
 
-/// Supervises a child of its own.
+/// Supervises its own child.
 class Sentry {
  public:
   explicit Sentry(Runtime& runtime) : runtime_(runtime) {}

@@ -179,7 +179,7 @@ TEST_F(CallsTest, AnActorWatchesItsChild) {
   ASSERT_EQ(::kill(get(child.call(&Patient::pid)), SIGKILL), 0);
   ASSERT_TRUE(eventually([&] { return seen().size() == 2; }));
   auto second = get(sentry.call(&Sentry::raise,
-                                0));  // replaces the watch: the first child is not told of any more
+                                0));  // replaces the watch: the first child is not watched any more
   ASSERT_TRUE(rt_->kill(child).ok());
   ASSERT_EQ(::kill(second.pid(), SIGKILL), 0);
   ASSERT_TRUE(eventually([&] { return seen().size() == 3; }));

@@ -1,4 +1,4 @@
-// A driver in the test's process, with a cluster of its own whose workers run this very program.
+// A driver in the test's process, with its own cluster whose workers run this very program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ class ClusterTest : public ::testing::Test {
     }
     return -1;
   }
-  /// Waits until so many calls are in line before actors of the class.
+  /// Waits until `count` calls are in line before actors of the class.
   bool has_in_line(const std::string& class_name, int calls) {
     return eventually(
         [&] { return metric("starling_calls_waiting{class=\"" + class_name + "\"}") >= calls; });

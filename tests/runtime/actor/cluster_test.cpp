@@ -104,7 +104,7 @@ TEST_F(ClusterTest, CallsEndAtTheirDeadline) {
   EXPECT_EQ(get(actor.call(&Counter::total)), 0) << "a call whose time is up in line does not run";
   auto late = actor.call(&Counter::pass, second.path());
   EXPECT_EQ(rt_->get(late, 50ms).status().code(), ErrorCode::kDeadlineExceeded)
-      << "get has a deadline of its own";
+      << "get has its own deadline";
   second.open();
   EXPECT_EQ(get(late), 1);
 }

@@ -23,7 +23,7 @@ struct CommandResult {
   std::string output;  // stdout and stderr
 };
 
-/// A program that runs beside the test, with its output in a file. Killed at the latest when this
+/// A program that runs next to the test, with its output in a file. Killed at the latest when this
 /// goes.
 class Command {
  public:

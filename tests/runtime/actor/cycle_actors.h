@@ -47,7 +47,7 @@ class Link {
   /// By a coroutine that awaits a call to the next one, or blocks for it.
   Result<int> pass_by_coroutine(ActorHandle<Relay> relay, int limit_ms);
   Result<int> pass_by_blocked(ActorHandle<Relay> relay);
-  /// With limits of time of its own, where they are not 0.
+  /// With its own limits of time, where they are not 0.
   Result<int> pass_within(int call_ms, int wait_ms) {
     CallOptions options;
     if (call_ms > 0) options.timeout = std::chrono::milliseconds(call_ms);

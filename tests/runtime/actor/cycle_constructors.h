@@ -24,7 +24,7 @@ Result<ActorHandle<T>> find_named(Runtime& runtime, const std::string& name, int
   return found;
 }
 
-/// What a founder's joiner does. Limits of time: 0 for none of its own.
+/// What a founder's joiner does. Limits of time: 0 for no own limit.
 struct Founding {
   std::string founder{};  // it looks for that one, and calls it; empty: it does not
   int rest_ms = 0;        // before that

@@ -1,4 +1,4 @@
-// How an actor runs its calls: at once or one by one, in groups, cancelled, pinned.
+// Execution of an actor's calls: at once or one by one, in groups, cancelled, pinned.
 #include "cluster_fixture.h"
 
 #include "tests/support/gate.h"

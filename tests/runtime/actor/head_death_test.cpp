@@ -1,4 +1,4 @@
-// A cluster whose head is killed, with and without the node beside it, and nodes that the cluster
+// A cluster whose head is killed, with and without the node next to it, and nodes that the cluster
 // has given up: real processes, kill -9 and SIGSTOP.
 #include <algorithm>
 #include <atomic>

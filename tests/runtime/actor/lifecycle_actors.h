@@ -36,7 +36,7 @@ class Phoenix {
   int survived_ = 0;
 };
 
-/// Has children of its own.
+/// Has its own children.
 class Parent {
  public:
   explicit Parent(Runtime& runtime) : runtime_(runtime) {}

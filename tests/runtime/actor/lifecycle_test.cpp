@@ -1,4 +1,4 @@
-// How actors begin, end and come back, with real processes.
+// Beginning, end and restart of actors, with real processes.
 #include <algorithm>
 #include <condition_variable>
 #include <fstream>
@@ -55,7 +55,7 @@ TEST_F(LifecycleTest, AKilledActorIsMadeAgainWithTheSameArguments) {
   ASSERT_EQ(::kill(first, SIGKILL), 0);
   expect_failure(rt_->get(lost), ErrorCode::kActorDied, {"SIGKILL", "being restarted"});
   EXPECT_EQ(get(actor.call(&Phoenix::add, 1)), 1)
-      << "a later call waits for the next incarnation, which begins anew";
+      << "a later call waits for the next incarnation, which starts again";
   pid_t second = get(actor.call(&Phoenix::pid));
   EXPECT_NE(second, first);
   EXPECT_EQ(actor.pid(), second) << "the handle leads to the new process";
@@ -338,7 +338,7 @@ TEST_F(LifecycleTest, LinesCarryTheActorsPrefix) {
             std::string::npos);
 }
 
-// -- Nothing is left behind. Each of these has a cluster of its own, with a driver, a parent, its
+// -- Nothing is left behind. Each of these has its own cluster, with a driver, a parent, its
 // child, a call that never returns, and a detached actor.
 
 class OrphanTest : public LifecycleTest {

@@ -1,5 +1,5 @@
 // The test program is also the program that its workers run, and with an argument another driver
-// beside the test.
+// next to the test.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -56,7 +56,7 @@ int run_detached_maker(int argc, char** argv) {
   });
 }
 
-/// A parent on the node beside the driver's, its child on the driver's, a call at the child that
+/// A parent on the node next to the driver's, its child on the driver's, a call at the child that
 /// does not end, and a detached actor on the driver's node.
 int run_family(int argc, char** argv) {
   runtime::Runtime rt(argc, argv);

@@ -61,7 +61,7 @@ std::map<std::string, Documented> documented_fields() {
   return fields;
 }
 
-/// What is printed beside what the guide says of it.
+/// What is printed next to what the guide says of it.
 class PrintedFields {
  public:
   void expect_documented(const std::string& kind, const Json& printed) {
@@ -199,8 +199,7 @@ TEST_F(ObserveTest, AStackShowsTheMethodThatRuns) {
     if (thread["running"] != "Counter.sleep_ms") continue;
     found = true;
     EXPECT_EQ(thread["actor"], busy.id().hex());
-    EXPECT_EQ(thread["tid"], busy.pid())
-        << "an actor in a process of its own runs on the main thread";
+    EXPECT_EQ(thread["tid"], busy.pid()) << "an actor in its own process runs on the main thread";
     EXPECT_GT(thread["running_ms"], 0);
     const std::string frames = thread["frames"].dump();
     EXPECT_NE(frames.find("Counter::sleep_ms(int)"), std::string::npos) << frames;

@@ -1,5 +1,4 @@
-// What ActorOptions say of an actor's place and surroundings, from spawn() to the process it runs
-// in.
+// ActorOptions for an actor's place and surroundings, from spawn() to the process it runs in.
 #include <cmath>
 
 #include "cluster_fixture.h"

@@ -58,7 +58,7 @@ class RecoveryTest : public ClusterTest {
     return bytes;
   }
   /// Kills the first, which holds objects, and then the others. Returns once the first has ended
-  /// and its node's store has heard of that, which it does on a way of its own.
+  /// and its node's store has heard of that, which it does in its own way.
   void kill_holder(pid_t holder, std::initializer_list<pid_t> others = {}) {
     const std::uint64_t before = leased_bytes();
     ASSERT_EQ(::kill(holder, SIGKILL), 0);

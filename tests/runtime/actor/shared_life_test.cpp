@@ -1,4 +1,4 @@
-// How shared actors end and come back: each by its own options, whatever happens to their process.
+// End and restart of shared actors: each by its own options, whatever happens to their process.
 #include <atomic>
 #include <csignal>
 #include <fstream>
@@ -47,7 +47,7 @@ TEST_F(SharedLifeTest, ACrashRestartsEachByItsOwnOptions) {
                  {cat.id().short_hex(), "SIGKILL", "being restarted"});
   expect_failure(rt_->get(mortal.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied,
                  {mortal.id().short_hex(), "SIGKILL", "3 shared actors"});
-  EXPECT_EQ(get(cat.call(&Phoenix::add, 1)), 1) << "made anew";
+  EXPECT_EQ(get(cat.call(&Phoenix::add, 1)), 1) << "made again";
   const pid_t second = get(cat.call(&Phoenix::pid));
   EXPECT_NE(second, process);
   EXPECT_EQ(get(patient.call(&Phoenix::pid)), second) << "again they share a process";
@@ -137,7 +137,7 @@ TEST_F(SharedLifeTest, ACallThatDoesNotEndHoldsARestartUpForASecondOnly) {
   expect_failure(rt_->get(endless), ErrorCode::kActorDied, {"note_behind", "keeps running"});
   EXPECT_TRUE(eventually([&] { return read("diary") == "made\nmade\n"; })) << read("diary");
   gate.open();
-  EXPECT_GT(get(actor.call(&Phoenix::pid)), 0) << "the late end of that call is nobody's answer";
+  EXPECT_GT(get(actor.call(&Phoenix::pid)), 0) << "the late end of that call answers no caller";
 }
 
 TEST_F(SharedLifeTest, AWatchTellsOfARestartAndOfTheEnd) {

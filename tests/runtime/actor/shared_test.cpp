@@ -33,8 +33,7 @@ TEST_F(SharedTest, ManyActorsLiveInOneProcessWithStateOfTheirOwn) {
       refs.push_back(group[rank].call(&Counter::add, static_cast<int>(rank)));
   }
   EXPECT_EQ(pids.size(), 1u);
-  EXPECT_FALSE(pids.contains(own.pid()))
-      << "an actor with a process of its own shares it with nobody";
+  EXPECT_FALSE(pids.contains(own.pid())) << "an actor with its own process shares it with none";
   for (std::size_t rank = 0; rank < group.size(); ++rank) {
     for (int i = 0; i < 20; ++i)
       ASSERT_EQ(get(refs[rank * 20 + static_cast<std::size_t>(i)]),

@@ -176,7 +176,7 @@ TEST_F(TaskTest, AnIdleWorkerStaysForTheResultsThatItHoldsWithoutItsResources) {
   EXPECT_EQ(notes(file).size(), 1u) << "the result was there";
   EXPECT_EQ(::kill(worker, 0), 0);
   numbers = {};
-  EXPECT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; })) << "nobody needs it any more";
+  EXPECT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; })) << "it is not needed any more";
 }
 
 TEST_F(TaskTest, TasksThatWaitForTasksLendThemTheirResources) {

@@ -214,7 +214,7 @@ struct NeverRegistered {
   int method() { return 0; }
 };
 
-/// Beside their tests.
+/// Next to their tests.
 void register_stream_actors(Runtime& rt);
 void register_coroutine_actors(Runtime& rt);
 

@@ -103,7 +103,7 @@ class Delegator {
     for (int value : *values) sum += value;
     return sum;
   }
-  /// The task's result goes on to whoever asked.
+  /// The task's result goes on to the caller.
   ObjectRef<std::vector<float>> make(const std::string& file, std::uint64_t count, float value) {
     return runtime_.task(&make_noted, file, count, value);
   }

@@ -1,5 +1,4 @@
-// How callers wait for several results: as_completed, when_all, gather and its kin, and groups
-// called as one.
+// Waits for several results: as_completed, when_all, gather and its kin, and groups called as one.
 #include <map>
 #include <numeric>
 #include <set>

@@ -90,7 +90,7 @@ TEST_F(ObjectStateTest, WaitsForSomeOfSeveral) {
   EXPECT_TRUE(states[0]->is_settled() && states[2]->is_settled());
   EXPECT_FALSE(states[1]->is_settled());
   process->wait(states, 4, deadline_after(20ms));
-  states[1]->fulfil(value_of(2));  // nobody waits any more
+  states[1]->fulfil(value_of(2));  // no thread waits any more
   process->wait(states, 99, Deadline::max());
 }
 

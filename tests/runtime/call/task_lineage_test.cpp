@@ -1,4 +1,4 @@
-// What is kept to make results of tasks again, and its bounds.
+// The records for making results of tasks again, and their bounds.
 #include "runtime/call/task_lineage.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ class TaskLineageTest : public ::testing::Test {
  protected:
   TaskLineageTest() { function_.name = "resize"; }
 
-  /// Of a task with so many bytes of arguments.
+  /// Of a task with this many bytes of arguments.
   std::shared_ptr<TaskLineage> lineage(std::size_t bytes, std::uint32_t runs = 3,
                                        std::vector<ObjectStatePtr> refs = {}) {
     TaskSource source{&function_, {}, runs};

@@ -67,7 +67,7 @@ class ChaosTest : public ::testing::Test {
 
   ActorHandle<Ledger> ledger(ActorOptions options = {}) {
     options.name = "ledger";
-    options.name_space = "chaos";  // callers are drivers of their own
+    options.name_space = "chaos";  // callers are separate drivers
     auto made = rt_->spawn<Ledger>(options, entries());
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     return made.value_or(ActorHandle<Ledger>());
@@ -112,7 +112,7 @@ class ChaosTest : public ::testing::Test {
       const std::set<int> known(sequences.begin(), sequences.end());
       for (const LedgerEntry& entry : EntryFile::read(acknowledged(caller))) {
         ASSERT_TRUE(known.contains(entry.sequence))
-            << "caller " << caller << " was told of " << entry.sequence << ", which never ran";
+            << "caller " << caller << " heard of " << entry.sequence << ", which never ran";
       }
     }
   }
@@ -183,7 +183,7 @@ TEST_F(ChaosTest, CallsThatMayBeRepeatedForEverPauseBetweenAttempts) {
   const auto state = rt_->cluster().state();
   ASSERT_TRUE(state.ok());
   ::kill(state->nodes.at(0).pid,
-         SIGKILL);  // the head, and the only node: nobody is left to say what became of the actor
+         SIGKILL);  // the head, and the only node: none is left to say what became of the actor
   ::kill(actor.pid(), SIGKILL);
   const std::clock_t before = std::clock();
   const auto result = rt_->get(

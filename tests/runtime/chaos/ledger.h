@@ -1,4 +1,4 @@
-// An actor that writes down what it runs, and a caller of it in a process of its own: what was
+// An actor that writes down what it runs, and a caller of it in its own process: what was
 // acknowledged can be held against what ran.
 #pragma once
 
@@ -70,7 +70,7 @@ inline void register_ledger(Runtime& rt) {
                             &Ledger::measure);
 }
 
-/// A driver in the test's process on a cluster of its own, whose files are in `root`; not started
+/// A driver in the test's process on its own cluster, whose files are in `root`; not started
 /// yet.
 inline std::unique_ptr<Runtime> make_driver(const std::filesystem::path& root,
                                             std::vector<std::string> start_arguments) {

@@ -1,4 +1,4 @@
-// Where a cluster listens, and what is left of it when it is stopped.
+// The addresses of a cluster, and what is left of it when it is stopped.
 #include <sys/stat.h>
 
 #include <fstream>

@@ -147,7 +147,7 @@ Status Cluster::start_node(int machine) {
   node = nullptr;
   node = std::make_unique<Program>(at, spec);
   const auto announced = [&] {
-    // A line of its own; what the node logs may follow it.
+    // A separate line; what the node logs may follow it.
     return ("\n" + node->output()).find("\n" + address(machine) + "\n") != std::string::npos;
   };
   if (!eventually([&] { return announced() || !node->runs(); }, 40s, 5ms) || !announced()) {

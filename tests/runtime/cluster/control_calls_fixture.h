@@ -16,7 +16,7 @@ namespace runtime::test {
 
 class ControlCallsTest : public NetworkTest {
  protected:
-  /// The driver talks to a node beside the head, or to another one.
+  /// The driver talks to a node next to the head, or to another one.
   void call_while_heads_die(std::chrono::milliseconds duration, int machine) {
     start_here({.machines = 2, .arguments = {"--num-cpus", "4"}});
     if (HasFatalFailure()) return;

@@ -1,4 +1,4 @@
-// What is asked of a head that dies happens once, and is answered as it happened.
+// Requests to a head that dies: each happens once, and is answered as it happened.
 #include "control_calls_fixture.h"
 
 namespace runtime::test {

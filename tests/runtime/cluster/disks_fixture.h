@@ -11,7 +11,7 @@ namespace runtime::test {
 
 class DisksTest : public NetworkTest {
  protected:
-  /// A file system of its own of so many bytes; false where none can be mounted.
+  /// A separate file system of this size; false where none can be mounted.
   bool mount_small(const std::filesystem::path& where, const std::string& size) {
     std::filesystem::create_directories(where);
     mounted_ = where;

@@ -1,5 +1,5 @@
-// What `starling doctor --cluster` says of connections that packets do not pass, and how long it
-// takes to say so.
+// `starling doctor --cluster` on connections that packets do not pass, and the time that it takes
+// to say so.
 #include "fixture.h"
 
 namespace runtime::test {

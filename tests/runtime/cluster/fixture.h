@@ -1,4 +1,4 @@
-// What tests of whole clusters on a network share.
+// Fixture of the tests of whole clusters on a network.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class NetworkTest : public ::testing::Test {
 
   std::string history_file() const { return folder_.file("history"); }
   History history() const { return History::read(history_file()); }
-  /// One that nobody listens at on any address.
+  /// One without a listener on any address.
   static int free_port() {
     FileDescriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};

@@ -82,8 +82,8 @@ TEST_F(JournalTest, WithATornTailGoesOn) {
   const std::int64_t killed = now_us();
   cluster_->kill_node(0);
   ASSERT_TRUE(eventually([&] { return fs::exists(database().string() + "-wal"); }, 5s));
-  // The last thing that a machine without power wrote was a part of a transaction that nobody had
-  // been told of.
+  // The last thing that a machine without power wrote was a part of a transaction that had not been
+  // reported.
   const fs::path log = database().string() + "-wal";
   std::string bytes = read(log);
   ASSERT_GT(bytes.size(), 32u + 4120u);

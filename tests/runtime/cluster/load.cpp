@@ -268,7 +268,7 @@ class Load {
       Event event = begin(Op::kName, options.name, number, 15s);
       auto made = rt_.spawn<Echo>(options);
       end(event, made.status());
-      if (taken) (void)rt_.kill(*taken, 2s);  // of an earlier name, that nobody wants any more
+      if (taken) (void)rt_.kill(*taken, 2s);  // of an earlier name, that is not wanted any more
       taken.reset();
       if (made.ok()) taken = *made;
     });

@@ -70,7 +70,7 @@ int run_load(int argc, char** argv);
 /// `program --verify HISTORY OUTCOME`: asks the cluster what is there in the end, about all that
 /// the history names, and writes it to OUTCOME.
 int run_verify(int argc, char** argv);
-/// `program --fill COUNT MIB`: puts so many objects and holds them; reads again what it could put.
+/// `program --fill COUNT MIB`: puts COUNT objects and holds them; reads again what it could put.
 /// Exit code 0: each was there as it was put, or refused in time for want of room, and some were
 /// each.
 int run_fill(int argc, char** argv);

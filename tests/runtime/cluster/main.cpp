@@ -28,8 +28,8 @@ int main(int argc, char** argv) {
                          ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   const support::TemporaryFolder folder;
   // Their own files lie in memory: how long a sync takes on a disk that others write to (seconds
-  // were seen beside a compiler) is not what is tested here. Full and failing disks have tests of
-  // their own, which make them.
+  // were seen with a compiler) is not what is tested here. Full and failing disks have their own
+  // tests, which make them.
   const bool in_memory =
       may_mount && ::mount("starling-tests", folder.path().c_str(), "tmpfs", 0, "mode=1777") == 0;
   if (in_memory) ::setenv("TMPDIR", folder.path().c_str(), 1);

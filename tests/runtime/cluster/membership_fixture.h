@@ -1,4 +1,4 @@
-// Who is a member, and how long a machine takes to see that another one is not.
+// Fixture for membership: the members, and the time until a machine sees that another one is none.
 #pragma once
 
 #include <utility>
@@ -18,8 +18,8 @@ class MembershipTest : public NetworkTest {
                       << " members instead of " << count;
     return took;
   }
-  /// The node of a machine is a member again: by itself, or, where it has ended, started by whoever
-  /// watches over it.
+  /// The node of a machine is a member again: by itself, or, where it has ended, started by its
+  /// supervisor.
   void expect_back(int machine, int members) {
     const bool back = eventually(
         [&] {

@@ -1,4 +1,5 @@
-// Who is a member, who is dead, and how soon that is known; what comes back is not what it was.
+// Membership: the members, the dead, and how soon that is known; what comes back is not what it
+// was.
 #include "membership_fixture.h"
 
 #include "tests/support/pauses.h"

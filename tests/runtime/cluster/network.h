@@ -30,7 +30,7 @@ struct LinkQuality {
   double loss = 0;                      // share
 };
 
-/// A namespace with an IPv4 and an IPv6 address of its own; without a namespace: a loopback address
+/// A namespace with its own IPv4 and IPv6 addresses; without a namespace: a loopback address
 /// here.
 class Machine {
  public:

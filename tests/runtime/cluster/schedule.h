@@ -49,7 +49,7 @@ class Schedule {
   };
 
   void inject();
-  /// Restarts what has ended, as whoever watches over a machine would; ends what has lasted long
+  /// Restarts what has ended, as a machine's supervisor would; ends what has lasted long
   /// enough.
   void look_after();
   void last(std::chrono::milliseconds shortest, std::chrono::milliseconds longest,

@@ -53,7 +53,7 @@ TEST_F(TokenTest, IsChangedUnderALoadWhileHeadsAndWorkersDie) {
   // Everybody has heard of it, also on disk.
   for (int machine = 0; machine < 3; ++machine)
     EXPECT_TRUE(eventually([&] { return session_token(machine) == changed; }, 10s)) << machine;
-  // Whoever comes anew after the old one's time uses the new one: workers and the head.
+  // A process that comes after the old one's time uses the new one: workers and the head.
   support::hold_for(6s);
   const std::int64_t after = now_us();
   const pid_t head = cluster_->head();
@@ -104,7 +104,7 @@ TEST_F(TokenTest, AClusterThatStartsAgainHasTheNewOne) {
   EXPECT_NE(refused.output.find("the token was changed"), std::string::npos) << refused.output;
 }
 
-// As if the node beside the head had died between writing the next token down and the change, and
+// As if the node next to the head had died between writing the next token down and the change, and
 // between the change and hearing of it.
 TEST_F(TokenTest, ANodeThatWasToldOfAChangeAloneStartsEitherWay) {
   start_here({.machines = 1});

@@ -33,7 +33,7 @@ TEST(ObjectList, OnlyWhatLacksAnOwnerTwiceHasLostIt) {
   EXPECT_EQ(now.objects[1].owner, "Counter 1");
   EXPECT_EQ(now.objects[1].owner_pid, 12);
   EXPECT_EQ(now.objects[2].id, copy);
-  EXPECT_FALSE(lacks_owner(now.objects[2])) << "nobody refers to it";
+  EXPECT_FALSE(lacks_owner(now.objects[2])) << "no process refers to it";
   EXPECT_EQ(now.objects[3].owner, "Counter 2");
 }
 

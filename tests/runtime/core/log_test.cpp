@@ -13,7 +13,7 @@
 namespace runtime {
 namespace {
 
-// What commands print for programs stays theirs. In a process of its own: only the first message of
+// What commands print for programs stays theirs. In its own process: only the first message of
 // one finds no log.
 TEST(LogDeathTest, WithoutAStartGoesToStderr) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -13,7 +13,7 @@
 namespace runtime {
 namespace {
 
-// What `body` returns in a process of its own.
+// What `body` returns in its own process.
 TEST(StandardStreams, ThoseThatAreClosedAreOpened) {
   EXPECT_EQ(support::in_child([] {
               for (int stream = 0; stream <= 2; ++stream) ::close(stream);

@@ -1,4 +1,4 @@
-// Objects of a node that leaves: whoever refers to them can read them afterwards.
+// Objects of a node that leaves: their holders can read them afterwards.
 #include "drain_fixture.h"
 
 namespace runtime::test {

@@ -1,4 +1,4 @@
-// The test program is also the program that its workers run, and with an argument a driver beside
+// The test program is also the program that its workers run, and with an argument a driver next to
 // the test.
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 namespace runtime::test {
 namespace {
 
-/// Answers every request on a connection of its own, as it is told to.
+/// Answers every request on its own connection, as it is told to.
 class MetadataServer {
  public:
   using Answer = std::function<std::string(const std::string& request)>;

@@ -1,4 +1,4 @@
-// What one table's change means for another.
+// Effects of one table's change on another.
 #include "runtime/head/cluster_tables.h"
 
 #include <gtest/gtest.h>

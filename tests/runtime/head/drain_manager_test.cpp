@@ -1,4 +1,4 @@
-// How a drained node leaves: empty, or at its deadline.
+// The end of a drained node: empty, or at its deadline.
 #include "runtime/head/drain_manager.h"
 
 #include "parts_fixture.h"

@@ -33,7 +33,7 @@ TEST_F(HeadActorsTest, ANameIsTakenInItsNamespaceOnly) {
   start_job(other);
   Answer same_name = ask(control::CreateActor{actor(0, "model")}, other);
   EXPECT_TRUE(started());
-  EXPECT_TRUE(status(same_name).ok()) << "each job has a namespace of its own";
+  EXPECT_TRUE(status(same_name).ok()) << "each job has its own namespace";
   EXPECT_EQ(status(ask(control::CreateActor{actor(0, "model")})).code(),
             ErrorCode::kInvalidArgument);
 }
@@ -127,7 +127,7 @@ TEST_F(HeadActorsTest, ADetachedActorMustBeFindable) {
   ActorSpec spec = actor(0, "service");
   spec.detached = true;
   EXPECT_EQ(status(ask(control::CreateActor{spec})).code(), ErrorCode::kInvalidArgument)
-      << "nobody could name the job's own namespace";
+      << "no caller could name the job's own namespace";
   spec.name.clear();
   spec.name_space = "team";
   EXPECT_EQ(status(ask(control::CreateActor{spec})).code(), ErrorCode::kInvalidArgument);

@@ -1,4 +1,4 @@
-// What the head tells programs that add and remove nodes.
+// The head's answers to programs that add and remove nodes.
 #include "tests/runtime/head/head_fixture.h"
 
 namespace runtime {

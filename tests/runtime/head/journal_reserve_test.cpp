@@ -34,7 +34,7 @@ TEST_F(JournalReserveTest, TakesAQuarterOfASmallDiskAndGivesItBackInPieces) {
   JournalReserve reserve(disk_.path());
   EXPECT_TRUE(reserve.refill());
   EXPECT_EQ(reserve.bytes(), 2 * kMiB);
-  EXPECT_EQ(free_bytes(), 6 * kMiB) << "nobody else may take it";
+  EXPECT_EQ(free_bytes(), 6 * kMiB) << "no other writer may take it";
   fill();
   EXPECT_EQ(free_bytes(), 0u);
   EXPECT_FALSE(reserve.refill()) << "the disk has no room besides";

@@ -1,4 +1,4 @@
-// What waits for a place: in which order it looks, and when it gives up.
+// The queue of unplaced work: the order in which it looks, and the time when it gives up.
 #include "runtime/head/placement_queue.h"
 
 #include <set>

@@ -1,4 +1,4 @@
-// What leaves the head, and when.
+// Messages that leave the head, and when.
 #include "runtime/head/recorded_line.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What nodes hear about placement groups: one message at a time, and nothing twice.
+// Messages to nodes about placement groups: one at a time, and nothing twice.
 #include "runtime/head/reservation_sender.h"
 
 #include "head_fixture.h"

@@ -1,4 +1,4 @@
-// How the cluster's token is changed, as the head sees it.
+// The change of the cluster's token, as the head sees it.
 #include "runtime/head/token_keeper.h"
 
 #include "head_fixture.h"

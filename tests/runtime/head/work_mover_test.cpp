@@ -1,4 +1,4 @@
-// What moves off a node that is drained, and what stays.
+// Work that moves off a node that is drained, and work that stays.
 #include "runtime/head/work_mover.h"
 
 #include "parts_fixture.h"

@@ -1,5 +1,5 @@
-// What jobs bring along: looking through a folder, shipping it, unpacking it, and what must not get
-// through.
+// Files that jobs bring along: looking through a folder, shipping it, unpacking it, and what must
+// not get through.
 #include "runtime/job/job_files.h"
 
 #include <gtest/gtest.h>
@@ -178,7 +178,7 @@ class JobFilesTest : public ::testing::Test {
           loop_.post([=, this] { files_->unpack(job, files, program, std::nullopt, done); });
         });
   }
-  /// Beside the mark.
+  /// Besides the mark.
   std::ptrdiff_t cached_files() const {
     const fs::path files = folder_.path() / "files";
     return std::distance(fs::directory_iterator(files), {}) - fs::exists(files / kCacheMark);
@@ -240,8 +240,8 @@ TEST_F(JobFilesTest, RefusesPathsThatLeadOut) {
   EXPECT_FALSE(unpack(JobId::random(), {file("x", "one"), file("x/y", "one")}).ok());
 }
 
-// Who owned a part of a job's folder while it is filled could have a node of root write elsewhere:
-// it is made anew, and given away when it is full.
+// Who owned a part of a job's folder while it is filled could have a node of root write elsewhere.
+// It is made again, and given away when it is full.
 TEST_F(JobFilesTest, AFolderThatIsThereAlreadyIsNotUsed) {
   ASSERT_TRUE(store("one").ok());
   const JobId job = JobId::random();
@@ -457,7 +457,7 @@ TEST(JobUser, IsRefusedUnlessSomethingProvesIt) {
   PeerInfo peer;
   peer.address = "203.0.113.7:4000";
   EXPECT_EQ(peer_user(peer, "127.0.0.1:6399"), std::nullopt);
-  peer.address = "127.0.0.1:1";  // nobody's connection
+  peer.address = "127.0.0.1:1";  // no user's connection
   EXPECT_EQ(peer_user(peer, "127.0.0.1:6399"), std::nullopt);
   auto unknown = choose_job_user(peer, "127.0.0.1:6399", "");
   if (::geteuid() == 0) {

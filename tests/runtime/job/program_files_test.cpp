@@ -259,7 +259,7 @@ TEST_F(ProgramFilesTest, TheCacheKeepsWhatIsUsedAndGivesUpWhatWasUsedLongestAgo)
   EXPECT_FALSE(fs::exists(old.parent_path()));
   EXPECT_FALSE(fs::exists(older.parent_path()));
   EXPECT_FALSE(fs::exists(left.parent_path()));
-  // What this node uses stays until nobody does any more.
+  // What this node uses stays until no process does any more.
   on_loop([&] { FileCache({.folder = cache, .depth = 2, .bytes_max = 0}).trim(); });
   EXPECT_TRUE(fs::exists(*found));
   in_use_.reset();

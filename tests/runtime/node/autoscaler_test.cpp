@@ -54,7 +54,7 @@ case $1 in
 add)
   [ -e "node-$STARLING_NODE_ID" ] && exit 0
   eval "set -- $STARLING_START"
-  # What is left in the command's process group is killed at its end: wait until the node has a session of its own.
+  # What is left in the command's process group is killed at its end: wait until the node has its own session.
   setsid sh -c 'echo $$ > "pid-$STARLING_NODE_ID"; mv "pid-$STARLING_NODE_ID" "node-$STARLING_NODE_ID"; exec "$STARLING_PROGRAM" "$@"' sh "$@" > "log-$STARLING_NODE_ID" 2>&1 &
   while [ ! -e "node-$STARLING_NODE_ID" ]; do sleep 0.01; done ;;
 remove)
@@ -378,7 +378,7 @@ TEST_F(AutoscalerCluster, AHeadThatGoesOnWithItsJournalKnowsItsNodes) {
   ASSERT_EQ(asked("add").size(), 2u);
   program.reset();
   ::kill(session_of(head_).pid,
-         SIGKILL);     // the node beside the head, and with it head and autoscaler
+         SIGKILL);     // the node next to the head, and with it head and autoscaler
   running_sessions();  // cleans up
   CommandResult started =
       starling({"start", "--head", "--port", port, "--num-cpus", "1", "--journal", journal,

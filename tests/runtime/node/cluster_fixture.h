@@ -25,7 +25,7 @@ struct CommandResult {
   std::string last_line() const;
 };
 
-/// A command that runs beside the test.
+/// A command that runs next to the test.
 class BackgroundCommand {
  public:
   explicit BackgroundCommand(std::vector<std::string> argv);

@@ -109,7 +109,7 @@ TEST_F(Cluster, ASecondStopDoesNotTakeTheNextCluster) {
   EXPECT_EQ(again.code, 1);
   EXPECT_NE(again.err.find(first), std::string::npos) << again.err;
   EXPECT_EQ(running_sessions().size(), 1u);
-  EXPECT_EQ(starling({"status"}).code, 0);  // to look at the only one there is harms nobody
+  EXPECT_EQ(starling({"status"}).code, 0);  // to look at the only one there is does no harm
 }
 
 // As a container does that shares the folder of sessions.
@@ -401,7 +401,7 @@ TEST_F(Cluster, BlocksInTheForegroundUntilInterrupted) {
 }
 
 TEST_F(Cluster, APrivateClusterDiesWithItsParentAndIsNotFound) {
-  // The shell stands for the program that wants a cluster of its own.
+  // The shell stands for the program that wants its own cluster.
   BackgroundCommand parent({"sh", "-c", program() + " start --head --private --port 0; true"});
   parent.wait_for_output("127.0.0.1:");
   ASSERT_TRUE(eventually([] { return running_sessions().size() == 1; }));
@@ -473,7 +473,7 @@ TEST_F(Cluster, AHeadThatDiesAgainAndAgainIsStartedBeforeItsNodesGiveItUp) {
   const auto now = members();
   EXPECT_TRUE(std::any_of(now.begin(), now.end(), [&](const auto& one) {
     return one["id"] == node.node.hex();
-  })) << "the same member, not one that joined anew";
+  })) << "the same member, not one that joined again";
 }
 
 TEST_F(Cluster, StopEndsANodeThatHangsIfItIsToldTo) {

@@ -29,7 +29,7 @@ constexpr std::uint64_t kMiB = 1 << 20;
 
 class FullDisk : public ClusterTest {
  protected:
-  /// A disk of its own for the test; false where nothing can be mounted.
+  /// A separate disk for the test; false where nothing can be mounted.
   bool mount(const std::string& size) {
     fs::create_directory(disk_);
     is_mounted_ =

@@ -109,7 +109,7 @@ TEST_F(HeadAbsenceTest, UrgentRequestsWaitByWhatThereIsOfAConnection) {
 }
 
 TEST_F(HeadAbsenceTest, AHeadOnAnotherMachineIsToldWithTheTimeThatIsLeft) {
-  const WorkerId worker = *WorkerId::from_hex(std::string(32, '7'));  // which is nobody's business
+  const WorkerId worker = *WorkerId::from_hex(std::string(32, '7'));  // which is not told
   HeadAbsence absence = absence_of(Endpoint::tcp("10.0.0.1", 7000).for_worker(worker));
   const std::string begun = time_text(unix_milliseconds());
   clock_.turn(2500ms);

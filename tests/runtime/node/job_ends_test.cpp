@@ -1,4 +1,4 @@
-// How jobs end: by themselves, stopped, with their node, and what is left then.
+// Ends of jobs: by themselves, stopped, with their node, and what is left then.
 #include <csignal>
 
 #include "runtime/process/session.h"
@@ -29,7 +29,7 @@ TEST_F(Job, StopEndsTheWholeGroupAndItsActors) {
   EXPECT_NE(starling({"job", "stop", id}).out.find("ended already"), std::string::npos);
 }
 
-// Without a parent, in a session of its own, with nothing in its environment.
+// Without a parent, in its own session, with nothing in its environment.
 constexpr const char* kDisown =
     "env -i /usr/bin/setsid /bin/sh -c '(/bin/sleep 1000 & echo left $!)'; ";
 
@@ -84,7 +84,7 @@ TEST_F(Job, OneThatStopsItsSupervisorsEndsAndIsStopped) {
   EXPECT_FALSE(process_runs(left)) << "it has ended already";
 }
 
-// Each in a session of its own, with an empty environment.
+// Each in its own session, with an empty environment.
 TEST_F(Job, OneThatStartsProcessesAllTheTimeIsStopped) {
   support::ProcessLimit limit;
   if (!limit.is_group()) GTEST_SKIP() << "needs a pids cgroup";

@@ -1,4 +1,4 @@
-// Jobs as the cluster lists and remembers them, also those that nobody submitted.
+// Jobs as the cluster lists and remembers them, also those without a submitter.
 #include <csignal>
 
 #include "runtime/process/session.h"

@@ -149,7 +149,7 @@ TEST_F(JobPlaceTest, StaysOnANodeThatIsDrained) {
       starling({"submit", "--detach", "--num-cpus", "2", "--", "sleep", "1000"}).last_line();
   const std::string node = job(held)["node"];
   BackgroundCommand drain({program(), "drain", node, "--deadline", "60s", "--reason", "test"});
-  // It is not reserved anew elsewhere, as a gang of actors would be.
+  // It is not reserved again elsewhere, as a gang of actors would be.
   ASSERT_TRUE(eventually(
       [&] {
         return starling({"why", node}).out.find("1 job") != std::string::npos ||

@@ -109,8 +109,8 @@ TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {
   EXPECT_EQ(stop.code, 128 + SIGTERM);
 }
 
-// With a submitter's token nobody becomes root: neither by a node of his own in the cluster, nor by
-// a driver, nor by what a job finds in its environment.
+// With a submitter's token no user becomes root: neither by a node of his own in the cluster, nor
+// by a driver, nor by what a job finds in its environment.
 TEST_F(JobUserTest, AFloodOfRequestsLeavesTheNodeToOthers) {
   const std::string address = start_head();
   EventLoop loop;
@@ -145,7 +145,7 @@ TEST_F(JobUserTest, ASubmittersTokenIsForSubmittingAlone) {
     EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
   };
   refused({"start", "--block", "--address", address, "--bind", "127.0.0.1"},
-          "with which nobody starts a node");
+          "which cannot start a node");
   refused({"stop", "--address", address}, "a submitter's token is for `starling submit`");
   refused({"list", "actors", "--address", address}, "a submitter's token is for `starling submit`");
   refused({"logs", "--address", address}, "a submitter's token is for `starling submit`");

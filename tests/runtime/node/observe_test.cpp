@@ -1,4 +1,4 @@
-// What a node shows: lists with filters, workers, metrics by the real Prometheus, stacks of
+// Output of a node: lists with filters, workers, metrics by the real Prometheus, stacks of
 // processes that have no handler.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -330,7 +330,7 @@ TEST_F(Observe, WhatIsNoScrapeIsRefusedInOrder) {
   refused("GET nonsense", "400 Bad Request");
   refused("GET /metrics HTTP/1.1\r\nContent-Length: 1, 2\r\n\r\n", "400");
   EXPECT_TRUE(get(address, "/metrics").starts_with("HTTP/1.1 200"));
-  // Nobody can have it read for ever.
+  // No client can have it read for ever.
   FileDescriptor endless = connect_to(address);
   ASSERT_TRUE(endless);
   std::size_t sent = 0;

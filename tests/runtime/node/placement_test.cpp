@@ -247,7 +247,7 @@ TEST_F(Placement, DriversThatRaceForTheSameNodesAllGetTheirs) {
   constexpr int kDrivers = 6, kRounds = 12;
   std::atomic<int> done = 0;
   std::vector<std::thread> threads;
-  // Any two need more than there is: whoever held a part and waited for the rest would wait for
+  // Any two need more than there is: one that held a part and waited for the rest would wait for
   // ever.
   for (int i = 0; i < kDrivers; ++i) {
     threads.emplace_back([&, i] {
@@ -290,7 +290,7 @@ TEST_F(Placement, ANodeThatDiesUnderwayLeavesNothingReserved) {
   ASSERT_TRUE(eventually([&] { return driver->cluster()->nodes.size() == 2; }, seconds(20)));
   for (const GroupSpec& spec : specs) {
     auto state =
-        query(*driver, spec.group, "", "", true);  // those that had a bundle there are placed anew
+        query(*driver, spec.group, "", "", true);  // those that had a bundle there are placed again
     ASSERT_TRUE(state.ok()) << state.status().message();
     ASSERT_EQ(state->nodes.size(), 3u);
   }

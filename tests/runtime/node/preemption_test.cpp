@@ -1,4 +1,4 @@
-// What preemption's sources may answer with.
+// Possible answers of preemption's sources.
 #include "runtime/node/preemption.h"
 
 #include <gtest/gtest.h>

@@ -43,7 +43,7 @@ void build(const ActorSpec& spec, NodeClient::Done answer) {
   }
   if (spec.class_name == "Crashes") {
     std::fprintf(stderr, "backtrace: in Crashes()\n");
-    ::signal(SIGSEGV, SIG_DFL);  // a sanitizer has a handler of its own
+    ::signal(SIGSEGV, SIG_DFL);  // a sanitizer has its own handler
     ::raise(SIGSEGV);
   }
   if (spec.class_name == "Exits") ::_exit(5);

@@ -21,7 +21,7 @@ using std::chrono::seconds;
 
 class RestartFailures : public ClusterTest {
  protected:
-  /// The node beside a head, which the limit is for.
+  /// The node next to a head, which the limit is for.
   int start_limited() {
     address_ = start_head();
     const int node = session_of(address_).pid;

@@ -1,4 +1,4 @@
-// What a job has and leaves: its folder, its program, its output.
+// Files of a job: its folder, its program, its output.
 #include <sys/stat.h>
 
 #include <csignal>
@@ -130,7 +130,7 @@ TEST_F(Job, ASubmitterThatDoesNotReadHoldsUpNothingButItsJob) {
   submit.wait_for_output("first");
   ::kill(submit.pid(), SIGSTOP);
   const std::string id = Json::parse(starling({"job", "list", "--json"}).out)[0]["id"];
-  EXPECT_TRUE(eventually([&] { return is_held_up(id, "yes"); })) << "nobody reads its output";
+  EXPECT_TRUE(eventually([&] { return is_held_up(id, "yes"); })) << "no process reads its output";
   EXPECT_EQ(starling({"submit", "--", "echo", "others go on"}).out, "others go on\n");
   CommandResult stopped = starling({"job", "stop", id});
   EXPECT_EQ(stopped.code, 0) << stopped.err;

@@ -1,4 +1,4 @@
-// What a node has counted and recorded of its processes, while they come and go.
+// A node's counts and records of its processes, while they come and go.
 #include "runtime/observe/activity_table.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a process says of itself, and what its node reads of it.
+// The activity page of a process, and what its node reads of it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Runs a shell script to its end on a loop of its own.
+/// Runs a shell script to its end on its own loop.
 struct ShellRun {
   explicit ShellRun(std::string script, milliseconds end_after = milliseconds(-1),
                     milliseconds grace = milliseconds(0), bool supervised = false)
@@ -108,7 +108,7 @@ TEST(ChildProcess, WhatItRanHasItsTimeToEndAfterTheFirstProcess) {
   ShellRun run(script, milliseconds(300), milliseconds(8000), true);
   EXPECT_EQ(run.out, "ready\ncleaned up\n");
   EXPECT_EQ(run.cause.signal, SIGTERM) << "the shell's end counts";
-  // Of workers and the like nobody waits for the rest.
+  // Of workers and the like no process waits for the rest.
   ShellRun unsupervised(script, milliseconds(300), milliseconds(8000), false);
   EXPECT_EQ(unsupervised.out, "ready\n");
 }
@@ -168,7 +168,7 @@ bool ends(int pid) {
   return support::eventually([&] { return process_start_time(pid) == 0; });
 }
 
-// In a session of its own, without a parent, and with nothing in its environment.
+// In its own session, without a parent, and with nothing in its environment.
 constexpr const char* kEscape =
     "env -i setsid sh -c '(sleep 300 & echo $!) ; exec sleep 0.1'; sleep 0.3; ";
 
@@ -265,7 +265,7 @@ TEST(ChildProcess, WhatStartsOthersAllTheTimeIsKilled) {
           "{ setsid(); %ENV = (); } select(undef, undef, undef, 0.002) }'",
       milliseconds(1500), milliseconds(0), true);
   EXPECT_EQ(run.cause.signal, SIGKILL);
-  EXPECT_LE(limit.count(), 1) << "are left, but for a supervisor that nobody has waited for yet";
+  EXPECT_LE(limit.count(), 1) << "are left, but for a supervisor that is not waited for yet";
   EXPECT_TRUE(support::eventually([&] { return limit.count() == 0; }));
 }
 
@@ -346,8 +346,8 @@ TEST(ChildProcess, HasACleanStart) {
   std::getline(lines, group);
   std::getline(lines, pid);
   EXPECT_EQ(fds, "4");
-  // Only this signal's bit: what the C library keeps for itself (32, 33) may be ignored by whoever
-  // started the tests.
+  // Only this signal's bit: what the C library keeps for itself (32, 33) may be ignored by the
+  // tests' parent.
   const auto mask = std::stoull(ignored.substr(ignored.find(':') + 1), nullptr, 16);
   EXPECT_EQ(mask >> (SIGPIPE - 1) & 1, 0u) << ignored;
   EXPECT_EQ(group, pid);

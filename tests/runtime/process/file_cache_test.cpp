@@ -43,7 +43,7 @@ class FileCacheTest : public ::testing::Test {
     }
     return found;
   }
-  /// A file of a cache that was used so many days ago.
+  /// A file of a cache that was used this many days ago.
   fs::path make(const fs::path& name, std::uint64_t bytes, int days) const {
     return make_at(disk_.path() / named(name), bytes, days);
   }

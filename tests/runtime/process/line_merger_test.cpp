@@ -59,7 +59,7 @@ TEST(LineMerger, TheWindowEnds) {
   merger.add(lines(2, {"a"}), kStart + seconds(1));
   output.out.clear();
   merger.add(lines(3, {"a"}),
-             kStart + seconds(6));  // says first what was repeated, then begins anew
+             kStart + seconds(6));  // says first what was repeated, then begins again
   EXPECT_EQ(output.out,
             "(Echo) a [repeated 1 time across the cluster]\n(Echo pid=3, node=00000000) a\n");
 }

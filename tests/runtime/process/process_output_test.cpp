@@ -73,8 +73,8 @@ TEST(LogReader, GoesOnAfterARotation) {
   read_on();
   EXPECT_GT(read.size(), 100u);
   EXPECT_TRUE(written.ends_with(read)) << read;
-  // What was rotated away before it, also for whoever has fallen behind, and after the writer's own
-  // end.
+  // What was rotated away before it, also for a reader that has fallen behind, and after the
+  // writer's own end.
   EXPECT_EQ(read_log_chunk(folder.path(), "x.log", 0, 0)->position, written.size() - read.size());
   auto behind = read_log_chunk(folder.path(), "x.log", 0, 0);
   // Files of one tick may have the same number and birth.

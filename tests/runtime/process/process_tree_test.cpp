@@ -23,7 +23,7 @@ int in_copy(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// A process that has started another, in a session of its own, which has started a third.
+/// A process that has started another, in its own session, which has started a third.
 struct Started {
   Started() {
     process =

@@ -395,7 +395,7 @@ TEST_F(SessionTest, FoldersThatOthersCanEnterAreRefusedAndStayAsTheyAre) {
   EXPECT_EQ(find_cluster("").status().code(), ErrorCode::kInvalidArgument);
 }
 
-// Nodes live in it: another root beside it would hide them.
+// Nodes live in it: another root next to it would hide them.
 TEST_F(SessionTest, ARootThatWasOpenedSinceIsRefusedByName) {
   const SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
   const fs::path root = session_root();

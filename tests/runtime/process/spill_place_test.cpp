@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A process that has a spill folder with an object in it, in a PID namespace of its own where that
-/// can be had.
+/// A process that has a spill folder with an object in it, in its own PID namespace where that can
+/// be had.
 class SpillingProcess {
  public:
   SpillingProcess(const fs::path& parent, NodeId node) {

@@ -27,7 +27,7 @@ std::string answer_of(std::uint16_t version, ErrorCode code, const std::string& 
   return answer + reason;
 }
 
-/// A port that answers whoever comes with the same bytes, as soon as the first have been read.
+/// A port that answers any caller with the same bytes, as soon as the first have been read.
 class FixedAnswer {
  public:
   explicit FixedAnswer(std::string answer)

@@ -1,4 +1,4 @@
-// What strangers can do to a cluster: nothing that matters.
+// Attacks of strangers on a cluster: none of them does what matters.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

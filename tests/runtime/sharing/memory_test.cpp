@@ -1,4 +1,4 @@
-// A node short of memory: in a cgroup of its own where the machine lets one be made.
+// A node short of memory: in its own cgroup where the machine lets one be made.
 #include <fstream>
 
 #include "tests/runtime/sharing/sharing_fixture.h"

@@ -1,6 +1,6 @@
 // A random walk over everything that can be done with references, by drivers and actors on two
 // nodes, some of which are killed, one node as well. A model of who owns what says which reads must
-// succeed; at the end nobody holds anything, and nothing may be left.
+// succeed; at the end no process holds anything, and nothing may be left.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class OwnershipWalk : public SharingTest {
   }
   Member& member() { return actors_[any(actors_.size())]; }
   ActorHandle<Keeper>& actor() { return member().handle; }
-  /// In the process itself, in a slab, in a range of its own.
+  /// In the process itself, in a slab, in its own range.
   std::uint64_t count() {
     constexpr std::uint64_t kCounts[] = {10, 1 << 13, 1 << 15, 1 << 18};
     return kCounts[any(4)];
@@ -157,8 +157,8 @@ class OwnershipWalk : public SharingTest {
     }
   }
 
-  /// Calls under way may end with whoever is killed next, and what they return; those that went
-  /// before are there.
+  /// Calls under way may end with the process that is killed next, and what they return; those that
+  /// went before are there.
   void settle_calls() {
     for (const auto& call : in_flight_) get(call);
     in_flight_.clear();
@@ -256,7 +256,7 @@ class OwnershipWalk : public SharingTest {
   std::uint64_t seeds_ = 0, names_ = 0;
 };
 
-/// OWNERSHIP_SEED, else one of its own for each run.
+/// OWNERSHIP_SEED, else another one for each run.
 inline std::uint64_t first_seed() {
   const char* given = std::getenv("OWNERSHIP_SEED");
   return given ? std::strtoull(given, nullptr, 10) : std::random_device()();

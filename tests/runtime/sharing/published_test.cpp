@@ -7,7 +7,7 @@
 namespace runtime::test {
 namespace {
 
-constexpr std::size_t kLarge = 1 << 19;   // 4 MiB: a range of its own
+constexpr std::size_t kLarge = 1 << 19;   // 4 MiB: its own range
 constexpr std::size_t kMiddle = 1 << 14;  // 128 KiB: shares a slab with others
 
 class PublishedTest : public SharingTest {
@@ -99,7 +99,7 @@ TEST_F(PublishedTest, AVersionIsWaitedFor) {
   Watch watch =
       rt_->published().watch("w", [&](const PublishedEvent& event) { seen = event.version; });
   expect_failure(rt_->published().latest<Numbers>("w", {.at_least = 1}, 100ms).status(),
-                 ErrorCode::kDeadlineExceeded, {"nobody has published 'w'"});
+                 ErrorCode::kDeadlineExceeded, {"no process has published 'w'"});
   publish("w", 1, 10);
   EXPECT_TRUE(eventually([&] { return seen == 1; }));
   EXPECT_FALSE(later.is_ready());

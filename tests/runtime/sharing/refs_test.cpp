@@ -115,7 +115,7 @@ TEST_F(RefsTest, ACopyThatIsLeftOfALivingOwnersObjectSaysSo) {
     EXPECT_EQ(get(far.call(&Keeper::read_all)), std::vector<std::string>());  // copied there
     get(far.call(&Keeper::drop_all));
   }
-  // The copy may go at any time; as long as it is shown, nobody is called gone.
+  // The copy may go at any time; as long as it is shown, no process is called gone.
   for (int look = 0; look < 20; ++look) {
     auto text = run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address()});
     EXPECT_EQ(text.exit_code, 0) << text.output;
@@ -127,7 +127,7 @@ TEST_F(RefsTest, TheOwnerKeepsWhatADeadBorrowerPassedOn) {
   NodeId second = add_node();
   auto middle = keeper(second), last = keeper(second);
   for (std::size_t count :
-       {std::size_t{1} << 14, kLargeArray}) {  // in a slab with others; in a range of its own
+       {std::size_t{1} << 14, kLargeArray}) {  // in a slab with others; in its own range
     Parcel parcel;
     auto ref = rt_->put(numbers(2, count));
     ASSERT_TRUE(ref.ok());

@@ -1,4 +1,4 @@
-// A driver in the test's process, on a cluster of its own with further nodes on this machine.
+// A driver in the test's process, on its own cluster with further nodes on this machine.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // A test program that is also the program that its workers run, and with an argument another driver
-// beside the test.
+// next to the test.
 #pragma once
 
 #include <gtest/gtest.h>

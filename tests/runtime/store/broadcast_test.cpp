@@ -96,7 +96,7 @@ Result<ObjectLocation> adopt(StoreNode& node, const ObjectLocation& location) {
 }
 
 TEST(Adoption, AnObjectOutlivesItsOwnerInItsPlaceOrAsACopy) {
-  for (std::size_t bytes : {std::size_t{3} << 20, std::size_t{70'000}}) {  // of its own, in a slab
+  for (std::size_t bytes : {std::size_t{3} << 20, std::size_t{70'000}}) {  // own range, slab
     StoreNode node, other;
     StoreUser reader(node);
     const auto data = pattern(bytes);

@@ -125,7 +125,7 @@ TEST(ExtentTable, WhatTheStoreKeepsOutlivesItsHolderAndMayMove) {
   table.drop(7);
   EXPECT_EQ(table.kept_bytes(), 2 * kPageBytes);
   EXPECT_EQ(table.used_bytes(), 2 * kPageBytes);
-  ASSERT_EQ(table.vacatable(1).size(), 1u) << "nobody writes it any more";
+  ASSERT_EQ(table.vacatable(1).size(), 1u) << "no process writes it any more";
   table.vacate(kept->id);
   EXPECT_EQ(table.kept_bytes(), 0u);
   EXPECT_EQ(table.vacated_bytes(), 2 * kPageBytes);

@@ -122,7 +122,7 @@ class StoreNode {
   std::unique_ptr<Listener> tcp_listener;
 };
 
-/// A process on a node, with a loop of its own.
+/// A process on a node, with its own loop.
 class StoreUser {
  public:
   explicit StoreUser(StoreNode& node, ObjectClientOptions options = {}) {

@@ -1,4 +1,4 @@
-// Who copies from whom, and who borrows what: the store's bookkeeping.
+// The store's bookkeeping: who copies from whom, and who borrows what.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -29,7 +29,7 @@ std::span<const std::byte, AesGcm::kNonceBytes> nonce_of(const SealedMessage& me
   return std::span<const std::byte, AesGcm::kNonceBytes>(message.nonce);
 }
 
-/// The encrypted text, then the tag; given in pieces of at most so many bytes.
+/// The encrypted text, then the tag; given in pieces of at most this many bytes.
 Bytes seal(AesGcm& cipher, const SealedMessage& message, std::size_t piece) {
   cipher.set_key(message.key);
   cipher.begin(nonce_of(message), message.associated);

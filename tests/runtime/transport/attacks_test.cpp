@@ -1,5 +1,5 @@
-// What somebody on the way between two processes can do, who has not the token: pass connections on
-// to others, repeat what he recorded, send it back, change it.
+// Attacks by a party between two processes that has not the token: pass connections on to others,
+// repeat what it recorded, send it back, change it.
 #include <poll.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kPollMs = 20;
 
-/// Takes connections at a port of its own and passes what comes on to a target, as `tamper` leaves
+/// Takes connections at its own port and passes what comes on to a target, as `tamper` leaves
 /// it; keeps all of it.
 class Interceptor {
  public:
@@ -90,7 +90,7 @@ class Interceptor {
   std::thread thread_;
 };
 
-/// A server that echoes. It goes by the addresses that a test names, beside its own.
+/// A server that echoes. It goes by the addresses that a test names, besides its own.
 class Victim {
  public:
   explicit Victim(ListenerOptions options = {}) {
@@ -344,7 +344,7 @@ TEST_F(AttackTest, APlainNodeIsServedInPlain) {
   EXPECT_EQ(interceptor_.recorded(true).find("secret"), std::string::npos);  // the token
 }
 
-// Whether a connection is plain is the callee's choice alone, and nobody on the way can make it.
+// Whether a connection is plain is the callee's choice alone, and no party on the way can make it.
 TEST_F(AttackTest, AConnectionIsNotMadePlainOnItsWay) {
   intercept([](Interceptor::Bytes bytes) {
     if (!bytes.from_caller && bytes.begin == 0)

@@ -1,4 +1,4 @@
-// What the transport tests share: two loops as if two processes, a connected pair of channels.
+// Fixture of the transport tests: two loops as if two processes, a connected pair of channels.
 #pragma once
 
 #include <gtest/gtest.h>

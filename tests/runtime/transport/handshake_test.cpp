@@ -64,7 +64,7 @@ struct Server {
   std::unique_ptr<Listener> listener;
 };
 
-/// Says the given bytes to whoever connects, then closes (or waits).
+/// Says the given bytes to each caller, then closes (or waits).
 struct OddServer {
   OddServer(std::string greeting, bool closes_after)
       : says(std::move(greeting)), closes(closes_after) {

@@ -37,7 +37,7 @@ TEST(Keyring, WhatIsExpectedCountsUntilTheNextChange) {
   EXPECT_EQ(keyring.accepted(), std::vector<std::string>{"old"});
 }
 
-/// A listener and callers, each with tokens of their own.
+/// A listener and callers, each with their own tokens.
 class TokensTest : public ::testing::Test {
  protected:
   void listen(const Keyring& keyring) {

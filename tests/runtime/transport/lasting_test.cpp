@@ -54,7 +54,7 @@ class Relay {
     cut_ = true;
     EXPECT_TRUE(comes_true([&] { return !cut_ && rounds_ != before; }));
   }
-  /// Cuts each connection after so many bytes. 0: none.
+  /// Cuts each connection after this many bytes. 0: none.
   void cut_every(std::size_t bytes) { budget_ = bytes; }
   void block(bool blocked) { blocked_ = blocked; }
   int cuts() const { return cuts_; }

@@ -83,8 +83,8 @@ TEST(SealedStream, GivesFramesInTheirOrder) {
   EXPECT_EQ(receiver.frames.seen, (std::vector<std::string>{"first...", "second..", "third..."}));
 }
 
-// Whoever changes a record to have it left out gets nothing through behind it, however often what
-// is there is looked at.
+// An attacker who changes a record to have it left out gets nothing through behind it, however
+// often what is there is looked at.
 TEST(SealedStream, NothingCountsBehindARecordThatWasChanged) {
   Sealed sealed;
   const std::string first = sealed.record("first...");

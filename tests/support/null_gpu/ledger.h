@@ -1,4 +1,4 @@
-// What the null GPU was asked for, and its memory. A GPU that computes nothing: preloaded under
+// Requests to the null GPU, and its memory. A GPU that computes nothing: preloaded under
 // LibTorch's real CUDA library, it lets all of that library's host side run (dispatch, checks of
 // devices and types, the allocator, streams, copies) on a machine without a GPU.
 #pragma once

@@ -27,7 +27,7 @@ TEST(Balancer, CountsTokensAndMovesNothingUnlessItMay) {
   CountedBatches batches;
   StepBatch batch = fake_batch(batches, 4, 2, 2);
   ASSERT_TRUE(Balancer(batches, /*moves=*/false).balance(batch).ok());
-  EXPECT_EQ(batch.drawn_tokens, batch.tokens());
+  EXPECT_EQ(batch.generated_tokens, batch.tokens());
   EXPECT_EQ(batches.collected, 0);
 }
 
@@ -35,7 +35,7 @@ TEST(Balancer, AWorkerAloneHasNothingToMove) {
   CountedBatches batches;
   StepBatch batch = fake_batch(batches, 4, 1, 2);
   ASSERT_TRUE(Balancer(batches, /*moves=*/true).balance(batch).ok());
-  EXPECT_EQ(batch.drawn_tokens.size(), 1u);
+  EXPECT_EQ(batch.generated_tokens.size(), 1u);
   EXPECT_EQ(batches.collected, 0);
 }
 
@@ -45,11 +45,11 @@ TEST(Balancer, GroupsKnowWhoDrewThemWhenTheyHaveMoved) {
   const Tokens before = batch.tokens();
   ASSERT_TRUE(Balancer(batches, /*moves=*/true).balance(batch).ok());
   EXPECT_EQ(batches.collected, 1);
-  EXPECT_EQ(batch.drawn_tokens, before);
+  EXPECT_EQ(batch.generated_tokens, before);
   EXPECT_NE(batch.tokens(), before);
   for (const WorkerShare& share : batch.shares) {
     for (const SampleGroup& group : share.groups)
-      EXPECT_EQ(group.drawn.worker, group.prompt / 2) << "the second worker drew the last two";
+      EXPECT_EQ(group.drawn.worker, group.prompt / 2) << "the second worker generated the last two";
   }
 }
 

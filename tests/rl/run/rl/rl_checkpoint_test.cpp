@@ -1,4 +1,5 @@
-// What a checkpoint of reinforcement learning has, over models, samples and credit that are fakes.
+// The contents of a checkpoint of reinforcement learning, over models, samples and credit that are
+// fakes.
 #include "rl/run/rl/rl_checkpoint.h"
 
 #include <gtest/gtest.h>

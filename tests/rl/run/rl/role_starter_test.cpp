@@ -1,4 +1,4 @@
-// Which workers a run starts, in which slots and from what, over a cluster that is a fake.
+// The workers that a run starts, their slots and their options, over a cluster that is a fake.
 #include "rl/run/rl/role_starter.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
-/// Notes what is started, and starts nothing. The reward comes from a thread of its own.
+/// Notes what is started, and starts nothing. The reward comes from its own thread.
 class FakeSpawner final : public RoleSpawner {
  public:
   struct Spawned {
@@ -364,7 +364,7 @@ TEST_F(RoleStarterTest, RolloutWorkersWithoutSlotsAreToldAsThat) {
   have_rollouts();
   spawner_.fails = {{"rollout.nnodes", runtime::resource_exhausted("3 nodes, and there are 2")}};
   EXPECT_EQ(start(),
-            runtime::resource_exhausted("workers that draw samples: 3 nodes, and there are 2"));
+            runtime::resource_exhausted("workers that generate samples: 3 nodes, and there are 2"));
 }
 
 TEST_F(RoleStarterTest, ARoleThatFailsKeepsTheNextOnesFromStarting) {

@@ -85,7 +85,7 @@ class RunMemoryTest : public ::testing::Test {
     ADD_FAILURE() << "there is no " << name;
     return {};
   }
-  // Policy passes of so many tokens.
+  // Policy passes of this many tokens.
   MemoryOptions learning(std::int64_t forward, std::int64_t output) const {
     return {.forward_tokens = forward, .output_tokens = output, .sequences = 6, .positions = 16};
   }
@@ -433,7 +433,7 @@ TEST_F(RunMemoryTest, ModelsOnADeviceLeaveTheHostWithoutPasses) {
 
   const std::int64_t without = memory().device_bytes;
   trainer_.rollout_workers = RolloutWorkersOptions{};
-  EXPECT_EQ(memory().device_bytes, without) << "they have devices of their own";
+  EXPECT_EQ(memory().device_bytes, without) << "they have their own devices";
   std::vector<MemoryPart> generating = policy.parts;
   std::erase_if(generating, [](const MemoryPart& part) {
     return part.name == "optimizer" || part.name == "activations";

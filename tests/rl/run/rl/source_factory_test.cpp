@@ -1,4 +1,4 @@
-// Which stack of sample sources a configuration asks for.
+// The stack of sample sources that a configuration asks for.
 #include "rl/run/rl/source_factory.h"
 
 #include <gtest/gtest.h>
@@ -14,14 +14,14 @@ class RefusesPartly : public PartialCalls {
  public:
   std::size_t workers() const override { return 2; }
   runtime::Result<std::vector<PartlyGenerated>> generate_partially(
-      const std::vector<BegunRef>&, const std::vector<std::vector<PromptBatch>>&,
+      const std::vector<PartialRef>&, const std::vector<std::vector<PromptBatch>>&,
       const std::vector<PartialPlan>&, std::uint64_t) override {
     return runtime::unavailable("asked for parts");
   }
-  runtime::Result<BegunRef> put(const std::vector<BegunPrompt>&) override {
+  runtime::Result<PartialRef> put(const std::vector<PartialPrompt>&) override {
     return runtime::unavailable("asked for parts");
   }
-  runtime::Result<std::vector<BegunPrompt>> get(const BegunRef&) const override {
+  runtime::Result<std::vector<PartialPrompt>> get(const PartialRef&) const override {
     return runtime::unavailable("asked for parts");
   }
 };
@@ -84,7 +84,7 @@ TEST_F(SourceFactoryTest, DrawsScoresAndAsksTheReference) {
   ASSERT_TRUE(batch.ok()) << batch.status().message();
   EXPECT_EQ(batch->all<double>(&Sample::score), (std::vector<double>{0, 1, 0, 1, 0, 1, 0, 1}));
   EXPECT_EQ(batch->shares[0].reference.kl_penalties.size(), 4u);
-  EXPECT_EQ(batch->drawn_tokens.size(), 2u);
+  EXPECT_EQ(batch->generated_tokens.size(), 2u);
   EXPECT_EQ(files(*source), "");
 }
 
@@ -101,7 +101,7 @@ TEST_F(SourceFactoryTest, AFilterAsksTheReferenceAboutWhatItKeeps) {
   EXPECT_EQ(batch->size(), 4u);
   for (const WorkerShare& share : batch->shares)
     EXPECT_EQ(share.reference.kl_penalties.size(), share.size());
-  EXPECT_EQ(batch->drawn_tokens, batch->tokens()) << "counted behind the filter";
+  EXPECT_EQ(batch->generated_tokens, batch->tokens()) << "counted behind the filter";
 }
 
 TEST_F(SourceFactoryTest, AStoreIsSavedWhereverSamplesComeFrom) {

@@ -11,7 +11,7 @@ namespace {
 class StepReportTest : public ::testing::Test {
  protected:
   StepReportTest() : batch_(fake_batch(batches_, 2, 2, 2)) {
-    batch_.drawn_tokens = {5, 7};
+    batch_.generated_tokens = {5, 7};
     for (WorkerShare& share : batch_.shares) {
       for (SampleGroup& group : share.groups) {
         for (Sample& sample : group.samples) {

@@ -79,7 +79,7 @@ TEST_F(ValidatorTest, AllRoundsOfAStepAreInOneFile) {
   std::ifstream in(folder_.file("3.jsonl"));
   int lines = 0;
   for (std::string line; std::getline(in, line);) ++lines;
-  EXPECT_EQ(lines, 8) << "another validation of that step begins the file anew";
+  EXPECT_EQ(lines, 8) << "another validation of that step begins the file again";
 }
 
 TEST_F(ValidatorTest, RowsThatCannotBeReadAreTheError) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the files beside it with the real torch.save, and expected.json with what they hold.
+"""Makes the files next to it with the real torch.save, and expected.json with what they hold.
 
     make_files.py [OPT_FIXTURE OUT.bin]
 

@@ -11,7 +11,7 @@
 
 #include "rl/batch/rollout_batch.h"
 #include "rl/config/config.h"
-#include "rl/rollout/begun_prompt.h"
+#include "rl/rollout/partial_prompt.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -24,7 +24,7 @@ struct PartialRolloutOptions {
   std::int64_t steps_ahead = 1;  // batches that are on their way besides the one that is wanted
   std::optional<std::int64_t> age_max =
       8;  // steps from the one that began a prompt to the one that trains on it, both counted
-  bool waits_for_old = false;  // for what would become older; else it is begun anew
+  bool waits_for_old = false;  // for what would become older; else it starts again
 
   /// From `trainer.v1.*`. Nothing: trainer_mode is another. kInvalidArgument: a value out of range,
   /// or what does not go together, by key.
@@ -32,24 +32,24 @@ struct PartialRolloutOptions {
 };
 
 /// A prompt on its way, as the controller knows it.
-struct BegunTask {
+struct PartialTask {
   std::int64_t step = 0;  // that began it
   RewardTask task;
 
   auto fields() { return std::tie(step, task); }
-  bool operator==(const BegunTask&) const = default;
+  bool operator==(const PartialTask&) const = default;
 };
 
 /// The plan for a worker that is to finish `prompts` of its prompts in `step`: what it has on its
 /// way (oldest first), and fresh ones behind.
-PartialPlan plan_partial(const std::vector<BegunTask>& begun, std::int64_t prompts,
+PartialPlan plan_partial(const std::vector<PartialTask>& partial, std::int64_t prompts,
                          std::int64_t step, const PartialRolloutOptions& options);
 
 /// What a checkpoint keeps. Prompts by worker, each with its task.
 struct SavedRollouts {
   std::int64_t steps_begun = 0;  // steps whose prompts have been begun
-  std::vector<std::vector<BegunTask>> tasks;
-  std::vector<std::vector<BegunPrompt>> prompts;
+  std::vector<std::vector<PartialTask>> tasks;
+  std::vector<std::vector<PartialPrompt>> prompts;
 
   auto fields() { return std::tie(steps_begun, tasks, prompts); }
   bool operator==(const SavedRollouts&) const = default;

@@ -1,4 +1,4 @@
-#include "rl/run/rl/drawn_ahead.h"
+#include "rl/run/rl/generated_ahead.h"
 
 #include <filesystem>
 #include <fstream>
@@ -20,15 +20,15 @@ class FakeAhead : public AheadCalls {
   std::vector<runtime::ObjectRef<Generated>> begin(const std::vector<PromptBatch>& prompts,
                                                    const std::string& name,
                                                    std::uint64_t version) override {
-    std::vector<runtime::ObjectRef<Generated>> begun;
+    std::vector<runtime::ObjectRef<Generated>> started;
     for (const PromptBatch& batch : prompts)
-      begun.push_back(generated_.put(batches_.made(fake_samples(batch, 2))));
-    return begun;
+      started.push_back(generated_.put(batches_.made(fake_samples(batch, 2))));
+    return started;
   }
   runtime::Result<std::vector<Generated>> finish(
-      const std::vector<runtime::ObjectRef<Generated>>& begun) const override {
+      const std::vector<runtime::ObjectRef<Generated>>& started) const override {
     std::vector<Generated> all;
-    for (const auto& ref : begun) all.push_back(generated_.get(ref));
+    for (const auto& ref : started) all.push_back(generated_.get(ref));
     return all;
   }
 
@@ -39,9 +39,9 @@ class FakeAhead : public AheadCalls {
   FakeObjects<Generated> generated_;
 };
 
-class DrawnAheadTest : public ::testing::Test {
+class GeneratedAheadTest : public ::testing::Test {
  protected:
-  DrawnAhead drawer() {
+  GeneratedAhead generator() {
     return {{.steps_ahead = 1,
              .total_steps = 3,
              .batch_prompts = 4,
@@ -51,11 +51,11 @@ class DrawnAheadTest : public ::testing::Test {
             calls_,
             batches_};
   }
-  static runtime::Result<Drawn> draw(DrawnAhead& drawer, std::int64_t step) {
+  static runtime::Result<GeneratedSamples> generate(GeneratedAhead& generator, std::int64_t step) {
     StepTimer timer;
-    return drawer.draw({.step = step}, timer);
+    return generator.generate({.step = step}, timer);
   }
-  static std::int64_t tokens(const Drawn& drawn) {
+  static std::int64_t tokens(const GeneratedSamples& drawn) {
     std::int64_t sum = 0;
     for (const Generated& part : drawn.generated) {
       for (const std::int64_t count : part.summary.response_tokens) sum += count;
@@ -68,46 +68,46 @@ class DrawnAheadTest : public ::testing::Test {
   FakeAhead calls_{batches_};
 };
 
-TEST_F(DrawnAheadTest, BeginsTheNextStepWithTheWeightsBeforeThisOne) {
-  DrawnAhead drawer = this->drawer();
-  const auto first = draw(drawer, 1);
+TEST_F(GeneratedAheadTest, BeginsTheNextStepWithTheWeightsBeforeThisOne) {
+  GeneratedAhead generator = this->generator();
+  const auto first = generate(generator, 1);
   ASSERT_TRUE(first.ok()) << first.status().message();
   EXPECT_EQ(prompts_.asked, (std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 0}, {2, 0}}));
   EXPECT_EQ(calls_.published.size(), 1u);  // the weights are those of the first step still
-  EXPECT_EQ(drawer.position(), 1);         // before what is not trained on
-  const auto second = draw(drawer, 2);
+  EXPECT_EQ(generator.position(), 1);      // before what is not trained on
+  const auto second = generate(generator, 2);
   EXPECT_EQ(second->metrics.at("training/off_policy/trajectory_staleness/mean"), 1.0);
   EXPECT_EQ(calls_.published.size(), 2u);
-  ASSERT_TRUE(draw(drawer, 3).ok());
+  ASSERT_TRUE(generate(generator, 3).ok());
   EXPECT_EQ(prompts_.asked.size(), 3u);  // no step follows the last one
-  EXPECT_FALSE(drawer.can_repeat_step());
+  EXPECT_FALSE(generator.can_repeat_step());
 }
 
-TEST_F(DrawnAheadTest, GoesOnWithTheSamplesOfACheckpoint) {
-  DrawnAhead drawer = this->drawer();
-  ASSERT_TRUE(draw(drawer, 1).ok());
-  const auto files = drawer.state_files();
+TEST_F(GeneratedAheadTest, GoesOnWithTheSamplesOfACheckpoint) {
+  GeneratedAhead generator = this->generator();
+  ASSERT_TRUE(generate(generator, 1).ok());
+  const auto files = generator.state_files();
   ASSERT_EQ(files.size(), 1u);
   EXPECT_STREQ(files[0].name, "ahead.bin");
   const std::filesystem::path folder =
-      std::filesystem::path(::testing::TempDir()) / "drawn_ahead_test";
+      std::filesystem::path(::testing::TempDir()) / "generated_ahead_test";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / files[0].name, std::ios::binary) << *files[0].make();
-  DrawnAhead restored = this->drawer();
+  GeneratedAhead restored = this->generator();
   ASSERT_TRUE(restored.restore(folder, {.step = 1}).ok());
   const std::size_t published = calls_.published.size();
-  const auto there = draw(restored, 2);
+  const auto there = generate(restored, 2);
   ASSERT_TRUE(there.ok()) << there.status().message();
-  EXPECT_EQ(tokens(*there), tokens(*draw(drawer, 2)));
+  EXPECT_EQ(tokens(*there), tokens(*generate(generator, 2)));
   EXPECT_EQ(there->metrics.at("training/off_policy/trajectory_staleness/mean"), 1.0);
   EXPECT_GT(calls_.published.size(), published);
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(DrawnAheadTest, ACheckpointWithoutTheFileIsNoError) {
-  DrawnAhead drawer = this->drawer();
-  EXPECT_TRUE(drawer.restore("/nowhere", {.step = 1}).ok());
-  EXPECT_TRUE(drawer.state_files().empty());
+TEST_F(GeneratedAheadTest, ACheckpointWithoutTheFileIsNoError) {
+  GeneratedAhead generator = this->generator();
+  EXPECT_TRUE(generator.restore("/nowhere", {.step = 1}).ok());
+  EXPECT_TRUE(generator.state_files().empty());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "rl/run/rl/begun_rollouts.h"
+#include "rl/run/rl/partial_rollouts.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ runtime::Result<std::optional<PartialRolloutOptions>> partial_options(
   return PartialRolloutOptions::from_config(*config);
 }
 
-TEST(BegunRollouts, VerlsColocatedTrainerAsksForThem) {
+TEST(PartialRollouts, VerlsColocatedTrainerAsksForThem) {
   const auto usual = partial_options({});
   ASSERT_TRUE(usual.ok() && usual->has_value()) << usual.status().message();
   EXPECT_EQ((*usual)->steps_ahead, 1);
@@ -34,7 +34,7 @@ TEST(BegunRollouts, VerlsColocatedTrainerAsksForThem) {
   EXPECT_FALSE(sync->has_value());
 }
 
-TEST(BegunRollouts, ErrorsNameTheKey) {
+TEST(PartialRollouts, ErrorsNameTheKey) {
   const auto message = [](const std::string& override) {
     return partial_options({override}).status().message();
   };
@@ -65,9 +65,9 @@ TEST(BegunRollouts, ErrorsNameTheKey) {
   }
 }
 
-TEST(BegunRollouts, WhatIsTooOldIsBegunAnewOrWaitedFor) {
-  const auto task = [](std::int64_t step) { return BegunTask{.step = step, .task = {}}; };
-  const std::vector<BegunTask> begun = {task(2), task(3), task(3), task(4)};
+TEST(PartialRollouts, WhatIsTooOldIsBegunAnewOrWaitedFor) {
+  const auto task = [](std::int64_t step) { return PartialTask{.step = step, .task = {}}; };
+  const std::vector<PartialTask> begun = {task(2), task(3), task(3), task(4)};
   // In step 5 those of step 3 have come to three steps.
   EXPECT_EQ(plan_partial(begun, 7, 5, {.age_max = std::nullopt}), (PartialPlan{.prompts = 7}));
   EXPECT_EQ(plan_partial(begun, 7, 5, {.age_max = 3}),
@@ -82,18 +82,18 @@ TEST(BegunRollouts, WhatIsTooOldIsBegunAnewOrWaitedFor) {
 
 SavedRollouts two_workers() {
   const auto task = [](std::int64_t step, const char* truth) {
-    return BegunTask{
+    return PartialTask{
         .step = step,
         .task = {.data_source = "toy", .ground_truth = truth, .where = {}, .extra_info = {}}};
   };
-  const BegunSample begun{.ids = {7}, .logprobs = {-1}, .weight_versions = {{1, 1}}};
+  const PartialSample begun{.ids = {7}, .logprobs = {-1}, .weight_versions = {{1, 1}}};
   return {.steps_begun = 4,
           .tasks = {{task(2, "a"), task(4, "c")}, {task(3, "b"), task(4, "d")}},
           .prompts = {{{.ids = {1}, .seed = 1, .samples = {begun}}, {.ids = {3}, .seed = 3}},
                       {{.ids = {2}, .seed = 2}, {.ids = {4}, .seed = 4}}}};
 }
 
-TEST(BegunRollouts, AreReadAsTheyWereWritten) {
+TEST(PartialRollouts, AreReadAsTheyWereWritten) {
   const SavedRollouts rollouts = two_workers();
   const std::string bytes = encode_rollouts(rollouts);
   const auto read = decode_rollouts(bytes);
@@ -108,14 +108,14 @@ TEST(BegunRollouts, AreReadAsTheyWereWritten) {
   EXPECT_FALSE(decode_rollouts(encode_rollouts(lying)).ok());
 }
 
-TEST(BegunRollouts, AreDealtToAnotherNumberOfWorkers) {
+TEST(PartialRollouts, AreDealtToAnotherNumberOfWorkers) {
   const auto same = deal_rollouts(two_workers(), {1, 1});
   ASSERT_TRUE(same.ok());
   EXPECT_EQ(*same, two_workers());
   const auto one = deal_rollouts(two_workers(), {2});
   ASSERT_TRUE(one.ok());
   std::string truths;
-  for (const BegunTask& task : one->tasks[0]) truths += task.task.ground_truth;
+  for (const PartialTask& task : one->tasks[0]) truths += task.task.ground_truth;
   EXPECT_EQ(truths, "abcd") << "oldest first";
   EXPECT_EQ(one->prompts[0][0], two_workers().prompts[0][0]);
   EXPECT_EQ(one->prompts[0][1], two_workers().prompts[1][0]);

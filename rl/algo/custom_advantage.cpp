@@ -1,18 +1,18 @@
-#include "rl/algo/own_advantage.h"
+#include "rl/algo/custom_advantage.h"
 
 #include <cmath>
 #include <exception>
 #include <map>
 #include <utility>
 
-#include "rl/config/own_choices.h"
+#include "rl/config/custom_choices.h"
 #include "runtime/core/check.h"
 
 namespace rl {
 namespace {
 
-std::map<std::string, OwnAdvantages, std::less<>>& estimators() {
-  static std::map<std::string, OwnAdvantages, std::less<>> all;
+std::map<std::string, CustomAdvantages, std::less<>>& estimators() {
+  static std::map<std::string, CustomAdvantages, std::less<>> all;
   return all;
 }
 
@@ -21,16 +21,16 @@ std::map<std::string, OwnAdvantages, std::less<>>& estimators() {
 void register_advantage_estimator(const std::string& name, AdvantageFunction function) {
   CHECK(function != nullptr);
   add_choice("algorithm.adv_estimator", name);
-  estimators().emplace(name, OwnAdvantages{name, std::move(function)});
+  estimators().emplace(name, CustomAdvantages{name, std::move(function)});
 }
 
-const OwnAdvantages* find_own_advantages(std::string_view name) {
+const CustomAdvantages* find_custom_advantages(std::string_view name) {
   const auto found = estimators().find(name);
   return found == estimators().end() ? nullptr : &found->second;
 }
 
-runtime::Result<std::vector<float>> OwnAdvantages::of(std::span<const float> scores, Groups groups,
-                                                      std::span<const std::int64_t> lengths) const {
+runtime::Result<std::vector<float>> CustomAdvantages::of(
+    std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths) const {
   const std::string who = "advantage estimator \"" + name + "\": ";
   std::vector<float> advantages;
   try {

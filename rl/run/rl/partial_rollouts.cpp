@@ -1,4 +1,4 @@
-#include "rl/run/rl/begun_rollouts.h"
+#include "rl/run/rl/partial_rollouts.h"
 
 #include <algorithm>
 #include <numeric>
@@ -84,14 +84,14 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
   return std::optional(options);
 }
 
-PartialPlan plan_partial(const std::vector<BegunTask>& begun, std::int64_t prompts,
+PartialPlan plan_partial(const std::vector<PartialTask>& partial, std::int64_t prompts,
                          std::int64_t step, const PartialRolloutOptions& options) {
   PartialPlan plan{.prompts = prompts};
   if (!options.age_max) return plan;
   // Oldest first, so that those which are too old stand at the beginning.
   const auto older_than = [&](std::int64_t age) {
-    return std::count_if(begun.begin(), begun.end(),
-                         [&](const BegunTask& task) { return step - task.step + 1 > age; });
+    return std::count_if(partial.begin(), partial.end(),
+                         [&](const PartialTask& task) { return step - task.step + 1 > age; });
   };
   if (options.waits_for_old)
     plan.must_finish = older_than(*options.age_max - 1);
@@ -123,7 +123,7 @@ Result<SavedRollouts> deal_rollouts(SavedRollouts rollouts,
                                     const std::vector<std::int64_t>& shares) {
   const std::int64_t batch = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
   std::int64_t total = 0;
-  for (const std::vector<BegunTask>& tasks : rollouts.tasks)
+  for (const std::vector<PartialTask>& tasks : rollouts.tasks)
     total += static_cast<std::int64_t>(tasks.size());
   if (batch < 1 || total % batch != 0) {
     return runtime::invalid_argument(
@@ -138,8 +138,8 @@ Result<SavedRollouts> deal_rollouts(SavedRollouts rollouts,
   if (fits) return rollouts;
 
   struct Item {
-    BegunTask task;
-    BegunPrompt prompt;
+    PartialTask task;
+    PartialPrompt prompt;
   };
   std::vector<Item> all;
   for (std::size_t worker = 0; worker < rollouts.tasks.size(); ++worker) {
@@ -149,8 +149,8 @@ Result<SavedRollouts> deal_rollouts(SavedRollouts rollouts,
   std::stable_sort(all.begin(), all.end(),
                    [](const Item& a, const Item& b) { return a.task.step < b.task.step; });
   SavedRollouts dealt{.steps_begun = rollouts.steps_begun,
-                      .tasks = std::vector<std::vector<BegunTask>>(shares.size()),
-                      .prompts = std::vector<std::vector<BegunPrompt>>(shares.size())};
+                      .tasks = std::vector<std::vector<PartialTask>>(shares.size()),
+                      .prompts = std::vector<std::vector<PartialPrompt>>(shares.size())};
   std::size_t next = 0;
   while (next < all.size()) {
     for (std::size_t worker = 0; worker < shares.size(); ++worker) {

@@ -1,4 +1,4 @@
-#include "rl/run/rl/drawn_ahead.h"
+#include "rl/run/rl/generated_ahead.h"
 
 #include <algorithm>
 #include <fstream>
@@ -27,7 +27,7 @@ Status other_samples(const std::filesystem::path& file, std::int64_t step) {
 
 // By the weights of now. A version's name is used again once all that was asked of it has arrived:
 // readers find the very version that they need, though newer ones have been published.
-Status DrawnAhead::begin(std::int64_t step, std::int64_t weights) {
+Status GeneratedAhead::begin(std::int64_t step, std::int64_t weights) {
   Ahead ahead{.step = step, .weights = weights, .position = prompts_.position()};
   Result<StepPrompts> prompts = prompts_.next(step, 0);
   if (!prompts.ok()) return prompts.status();
@@ -46,7 +46,7 @@ Status DrawnAhead::begin(std::int64_t step, std::int64_t weights) {
   return {};
 }
 
-Status DrawnAhead::fill(std::int64_t first, std::int64_t weights) {
+Status GeneratedAhead::fill(std::int64_t first, std::int64_t weights) {
   const auto wanted = static_cast<std::size_t>(options_.steps_ahead);
   while (ahead_.size() < wanted) {
     const std::int64_t next = first + static_cast<std::int64_t>(ahead_.size());
@@ -56,13 +56,13 @@ Status DrawnAhead::fill(std::int64_t first, std::int64_t weights) {
   return {};
 }
 
-Result<Drawn> DrawnAhead::draw(const SampleRequest& request, StepTimer& timer) {
+Result<GeneratedSamples> GeneratedAhead::generate(const SampleRequest& request, StepTimer& timer) {
   const std::int64_t step = request.step, steps_done = step - 1;
   if (const Status filled = fill(step, steps_done); !filled.ok())
     return filled;  // of the first step; later ones find what the step before has asked for
   Ahead now = std::move(ahead_.front());
   ahead_.pop_front();
-  Drawn drawn{.prompts = std::move(now.prompts), .generated = std::move(now.restored)};
+  GeneratedSamples drawn{.prompts = std::move(now.prompts), .generated = std::move(now.restored)};
   if (drawn.generated.empty()) {
     auto generated = calls_.finish(now.generated);
     if (!generated.ok()) return generated.status().with_context("the rollout workers");
@@ -80,7 +80,7 @@ Result<Drawn> DrawnAhead::draw(const SampleRequest& request, StepTimer& timer) {
   return drawn;
 }
 
-std::vector<StateFile> DrawnAhead::state_files() const {
+std::vector<StateFile> GeneratedAhead::state_files() const {
   if (ahead_.empty()) return {};
   return {{kAheadFile, [ahead = ahead_, &calls = calls_, &batches = batches_] {
              return encode(ahead, calls, batches);
@@ -89,8 +89,8 @@ std::vector<StateFile> DrawnAhead::state_files() const {
 
 // The samples in the order of the steps and of their prompts, whichever workers have them: another
 // number of workers can continue with them.
-Result<std::string> DrawnAhead::encode(const std::deque<Ahead>& ahead, const AheadCalls& calls,
-                                       const BatchCalls& batches) {
+Result<std::string> GeneratedAhead::encode(const std::deque<Ahead>& ahead, const AheadCalls& calls,
+                                           const BatchCalls& batches) {
   std::vector<SavedGroup> saved;
   for (const Ahead& step : ahead) {
     Result<std::vector<SavedGroup>> of_step = groups_of(step, calls, batches);
@@ -100,8 +100,9 @@ Result<std::string> DrawnAhead::encode(const std::deque<Ahead>& ahead, const Ahe
   return encode_groups(saved);
 }
 
-Result<std::vector<SavedGroup>> DrawnAhead::groups_of(const Ahead& ahead, const AheadCalls& calls,
-                                                      const BatchCalls& batches) {
+Result<std::vector<SavedGroup>> GeneratedAhead::groups_of(const Ahead& ahead,
+                                                          const AheadCalls& calls,
+                                                          const BatchCalls& batches) {
   std::vector<Generated> generated = ahead.restored;
   if (generated.empty()) {
     auto gathered = calls.finish(ahead.generated);
@@ -133,7 +134,7 @@ Result<std::vector<SavedGroup>> DrawnAhead::groups_of(const Ahead& ahead, const 
   return saved;
 }
 
-Status DrawnAhead::restore(const std::filesystem::path& folder, const SavedAt& at) {
+Status GeneratedAhead::restore(const std::filesystem::path& folder, const SavedAt& at) {
   ahead_.clear();
   const std::filesystem::path file = folder / kAheadFile;
   std::ifstream in(file, std::ios::binary);
@@ -158,8 +159,8 @@ Status DrawnAhead::restore(const std::filesystem::path& folder, const SavedAt& a
   return {};
 }
 
-Status DrawnAhead::restore_step(std::span<const SavedGroup> groups, std::int64_t step,
-                                const std::filesystem::path& file) {
+Status GeneratedAhead::restore_step(std::span<const SavedGroup> groups, std::int64_t step,
+                                    const std::filesystem::path& file) {
   // As many steps ahead as now, unless the run continues with another number.
   const std::int64_t weights = std::max<std::int64_t>(0, step - 1 - options_.steps_ahead);
   Ahead ahead{.step = step, .weights = weights, .position = prompts_.position()};

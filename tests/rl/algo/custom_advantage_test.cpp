@@ -1,4 +1,4 @@
-#include "rl/algo/own_advantage.h"
+#include "rl/algo/custom_advantage.h"
 
 #include <gtest/gtest.h>
 
@@ -15,15 +15,15 @@ std::vector<float> grpo(Scores scores, Groups groups, Lengths) {
   return grpo_advantages(scores, groups);
 }
 
-TEST(OwnAdvantages, AreFoundByTheirNameAndOthersAreRefusedWithTheList) {
-  EXPECT_EQ(find_own_advantages("test_grpo"), nullptr);
+TEST(CustomAdvantages, AreFoundByTheirNameAndOthersAreRefusedWithTheList) {
+  EXPECT_EQ(find_custom_advantages("test_grpo"), nullptr);
   EXPECT_FALSE(parse_advantage_estimator("test_grpo").ok());
   register_advantage_estimator("test_grpo", grpo);
   register_advantage_estimator("test_opo",
                                opo_advantages);  // one that there is has the signature, too
   const auto parsed = parse_advantage_estimator("test_grpo");
   ASSERT_TRUE(parsed.ok());
-  EXPECT_EQ(*parsed, AdvantageEstimator::kOwn);
+  EXPECT_EQ(*parsed, AdvantageEstimator::kCustom);
   EXPECT_FALSE(traits_of(*parsed).is_per_token);
   EXPECT_EQ(traits_of(*parsed).group_size_min, 1);
   EXPECT_NE(parse_advantage_estimator("other").status().message().find("test_grpo, test_opo"),
@@ -31,17 +31,17 @@ TEST(OwnAdvantages, AreFoundByTheirNameAndOthersAreRefusedWithTheList) {
 
   const std::vector<float> scores = {1.0F, 0.0F, 0.5F, 0.25F};
   const std::vector<std::int64_t> groups = {0, 0, 1, 1}, lengths = {3, 1, 2, 2};
-  EXPECT_EQ(*find_own_advantages("test_grpo")->of(scores, groups, lengths),
+  EXPECT_EQ(*find_custom_advantages("test_grpo")->of(scores, groups, lengths),
             grpo_advantages(scores, groups));
-  EXPECT_EQ(*find_own_advantages("test_opo")->of(scores, groups, lengths),
+  EXPECT_EQ(*find_custom_advantages("test_opo")->of(scores, groups, lengths),
             opo_advantages(scores, groups, lengths));
 }
 
-TEST(OwnAdvantages, TellWhatIsWrongWithThem) {
+TEST(CustomAdvantages, TellWhatIsWrongWithThem) {
   const std::vector<float> scores = {1.0F, 0.0F};
   const std::vector<std::int64_t> groups = {0, 0}, lengths = {3, 1};
   const auto told = [&](AdvantageFunction function) {
-    return OwnAdvantages{"test_wrong", std::move(function)}
+    return CustomAdvantages{"test_wrong", std::move(function)}
         .of(scores, groups, lengths)
         .status()
         .message();

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "rl/run/rl/begun_rollouts.h"
+#include "rl/run/rl/partial_rollouts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto rollouts = rl::decode_rollouts({reinterpret_cast<const char*>(data), size});

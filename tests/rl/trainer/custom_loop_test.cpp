@@ -1,4 +1,4 @@
-// Whole runs whose samples a user's own agent loop makes.
+// Whole runs whose samples a custom agent loop makes.
 #include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {

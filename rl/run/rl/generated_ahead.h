@@ -1,4 +1,4 @@
-// DrawnAhead: samples of the next steps, which other workers generate while this one is trained
+// GeneratedAhead: samples of the next steps, which other workers generate while this one is trained
 // (ADR 35).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace rl {
 
-struct DrawnAheadOptions {
+struct GeneratedAheadOptions {
   std::int64_t steps_ahead = 1;
   std::int64_t total_steps = 0;  // of the run
   std::int64_t batch_prompts = 1;
@@ -22,15 +22,16 @@ struct DrawnAheadOptions {
   std::string weights_name;  // unique to the run
 };
 
-/// Its file in a checkpoint has the samples that were drawn and not trained on.
-class DrawnAhead : public SampleDrawer {
+/// Its file in a checkpoint has the samples that were generated and not trained on.
+class GeneratedAhead : public SampleGenerator {
  public:
-  DrawnAhead(DrawnAheadOptions options, PromptSource& prompts, AheadCalls& calls,
-             BatchCalls& batches)
+  GeneratedAhead(GeneratedAheadOptions options, PromptSource& prompts, AheadCalls& calls,
+                 BatchCalls& batches)
       : options_(std::move(options)), prompts_(prompts), calls_(calls), batches_(batches) {}
 
   /// Waits for the samples of the request's step, and begins those of the steps behind it.
-  runtime::Result<Drawn> draw(const SampleRequest& request, StepTimer& timer) override;
+  runtime::Result<GeneratedSamples> generate(const SampleRequest& request,
+                                             StepTimer& timer) override;
   nlohmann::json position() const override {
     return ahead_.empty() ? prompts_.position() : ahead_.front().position;
   }
@@ -65,7 +66,7 @@ class DrawnAhead : public SampleDrawer {
   runtime::Status restore_step(std::span<const SavedGroup> groups, std::int64_t step,
                                const std::filesystem::path& file);
 
-  DrawnAheadOptions options_;
+  GeneratedAheadOptions options_;
   PromptSource& prompts_;
   AheadCalls& calls_;
   BatchCalls& batches_;

@@ -1,4 +1,4 @@
-#include "rl/config/own_choices.h"
+#include "rl/config/custom_choices.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // An advantage estimator of a program's own: one pure function, registered under the name that the
-// configuration chooses it by; see own_policy_loss.h.
+// configuration chooses it by; see custom_policy_loss.h.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ using AdvantageFunction = std::function<std::vector<float>(
 void register_advantage_estimator(const std::string& name, AdvantageFunction function);
 
 /// One that was registered.
-struct OwnAdvantages {
+struct CustomAdvantages {
   std::string name;
   AdvantageFunction function;
 
@@ -36,6 +36,6 @@ struct OwnAdvantages {
 };
 
 /// nullptr: none of that name.
-const OwnAdvantages* find_own_advantages(std::string_view name);
+const CustomAdvantages* find_custom_advantages(std::string_view name);
 
 }  // namespace rl

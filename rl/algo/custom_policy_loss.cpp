@@ -1,4 +1,4 @@
-#include "rl/algo/own_policy_loss.h"
+#include "rl/algo/custom_policy_loss.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros_like.h>
@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "rl/config/own_choices.h"
+#include "rl/config/custom_choices.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -14,8 +14,8 @@ namespace {
 
 constexpr const char* kSection = "actor_rollout_ref.actor.policy_loss.";
 
-std::map<std::string, OwnPolicyLoss, std::less<>>& losses() {
-  static std::map<std::string, OwnPolicyLoss, std::less<>> all;
+std::map<std::string, CustomPolicyLoss, std::less<>>& losses() {
+  static std::map<std::string, CustomPolicyLoss, std::less<>> all;
   return all;
 }
 
@@ -32,19 +32,19 @@ void register_policy_loss(const std::string& name, PolicyLossFunction function,
   CHECK(function != nullptr);
   add_choice(std::string(kSection) + "loss_mode", name);
   for (const auto& [key, otherwise] : numbers) add_key(kSection + key);
-  losses().emplace(name, OwnPolicyLoss{name, std::move(function), std::move(numbers)});
+  losses().emplace(name, CustomPolicyLoss{name, std::move(function), std::move(numbers)});
 }
 
-const OwnPolicyLoss* find_policy_loss(std::string_view name) {
+const CustomPolicyLoss* find_policy_loss(std::string_view name) {
   const auto found = losses().find(name);
   return found == losses().end() ? nullptr : &found->second;
 }
 
-runtime::Result<PolicyLoss> OwnPolicyLoss::loss(const at::Tensor& logprobs_BT,
-                                                const at::Tensor& old_logprobs_BT,
-                                                const at::Tensor& advantages_BT,
-                                                const at::Tensor& mask_BT,
-                                                const ClipOptions& clip) const {
+runtime::Result<PolicyLoss> CustomPolicyLoss::loss(const at::Tensor& logprobs_BT,
+                                                   const at::Tensor& old_logprobs_BT,
+                                                   const at::Tensor& advantages_BT,
+                                                   const at::Tensor& mask_BT,
+                                                   const ClipOptions& clip) const {
   const std::string who = "policy loss \"" + name + "\": ";
   PolicyLoss out;
   try {

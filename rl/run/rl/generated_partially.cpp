@@ -1,4 +1,4 @@
-#include "rl/run/rl/drawn_partially.h"
+#include "rl/run/rl/generated_partially.h"
 
 #include <algorithm>
 #include <fstream>
@@ -24,23 +24,23 @@ std::vector<std::int64_t> shard_shares(const std::vector<PromptShard>& shards) {
 
 }  // namespace
 
-std::vector<PromptShard> DrawnPartially::shards() const {
+std::vector<PromptShard> GeneratedPartially::shards() const {
   return shard_prompts(options_.batch_prompts, options_.mini_batch_prompts,
                        static_cast<std::int64_t>(calls_.workers()));
 }
 
-Status DrawnPartially::open(std::int64_t steps_done) {
+Status GeneratedPartially::open(std::int64_t steps_done) {
   on_their_way_.tasks.resize(calls_.workers());
-  const Result<PartialCalls::BegunRef> nothing = calls_.put({});
+  const Result<PartialCalls::PartialRef> nothing = calls_.put({});
   if (!nothing.ok()) return nothing.status();
-  on_their_way_.begun.assign(calls_.workers(), *nothing);
+  on_their_way_.partial.assign(calls_.workers(), *nothing);
   on_their_way_.steps_begun = steps_done;
   return {};
 }
 
 // As many batches are in flight as options say, besides the step's; at the end of training
 // fewer.
-Result<std::vector<std::vector<PromptBatch>>> DrawnPartially::begin_prompts(std::int64_t step) {
+Result<std::vector<std::vector<PromptBatch>>> GeneratedPartially::begin_prompts(std::int64_t step) {
   std::vector<std::vector<PromptBatch>> fresh(calls_.workers());
   const std::int64_t last = std::min(step + options_.partial.steps_ahead, options_.total_steps);
   for (; on_their_way_.steps_begun < last; ++on_their_way_.steps_begun) {
@@ -56,9 +56,10 @@ Result<std::vector<std::vector<PromptBatch>>> DrawnPartially::begin_prompts(std:
   return fresh;
 }
 
-Result<Drawn> DrawnPartially::draw(const SampleRequest& request, StepTimer& timer) {
+Result<GeneratedSamples> GeneratedPartially::generate(const SampleRequest& request,
+                                                      StepTimer& timer) {
   const std::int64_t step = request.step, steps_done = step - 1;
-  if (on_their_way_.begun.empty()) {
+  if (on_their_way_.partial.empty()) {
     if (const Status opened = open(steps_done); !opened.ok()) return opened;
   }
   const std::size_t workers = calls_.workers();
@@ -70,25 +71,25 @@ Result<Drawn> DrawnPartially::draw(const SampleRequest& request, StepTimer& time
         plan_partial(on_their_way_.tasks[worker], shares[worker], step, options_.partial));
   const auto fresh = begin_prompts(step);
   if (!fresh.ok()) return fresh.status();
-  auto parts = calls_.generate_partially(on_their_way_.begun, *fresh, plans,
+  auto parts = calls_.generate_partially(on_their_way_.partial, *fresh, plans,
                                          static_cast<std::uint64_t>(steps_done));
   if (!parts.ok()) return parts.status();
 
-  Drawn drawn{.prompts = {.shards = std::move(now),
-                          .batches = {},
-                          .tasks = std::vector<std::vector<RewardTask>>(workers),
-                          .epoch = on_their_way_.epoch},
-              .generated = {}};
+  GeneratedSamples drawn{.prompts = {.shards = std::move(now),
+                                     .batches = {},
+                                     .tasks = std::vector<std::vector<RewardTask>>(workers),
+                                     .epoch = on_their_way_.epoch},
+                         .generated = {}};
   VersionSpans versions;
   double begun_again = 0;
   for (std::size_t worker = 0; worker < workers; ++worker) {
     PartlyGenerated& part = (*parts)[worker];
-    std::vector<BegunTask>& tasks = on_their_way_.tasks[worker];
+    std::vector<PartialTask>& tasks = on_their_way_.tasks[worker];
     for (const std::int64_t row : part.finished)
       drawn.prompts.tasks[worker].push_back(std::move(tasks[static_cast<std::size_t>(row)].task));
     for (auto row = part.finished.rbegin(); row != part.finished.rend(); ++row)
       tasks.erase(tasks.begin() + static_cast<std::ptrdiff_t>(*row));
-    on_their_way_.begun[worker] = std::move(part.rest);
+    on_their_way_.partial[worker] = std::move(part.rest);
     drawn.generated.push_back(std::move(part.generated));
     versions.oldest.insert(versions.oldest.end(), part.oldest.begin(), part.oldest.end());
     versions.newest.insert(versions.newest.end(), part.newest.begin(), part.newest.end());
@@ -99,25 +100,25 @@ Result<Drawn> DrawnPartially::draw(const SampleRequest& request, StepTimer& time
   return drawn;
 }
 
-std::vector<StateFile> DrawnPartially::state_files() const {
+std::vector<StateFile> GeneratedPartially::state_files() const {
   return {{kPartialFile, [on_their_way = on_their_way_, &calls = calls_] {
              return encode(on_their_way, calls);
            }}};
 }
 
-Result<std::string> DrawnPartially::encode(const OnTheirWay& on_their_way,
-                                           const PartialCalls& calls) {
+Result<std::string> GeneratedPartially::encode(const OnTheirWay& on_their_way,
+                                               const PartialCalls& calls) {
   SavedRollouts saved{
       .steps_begun = on_their_way.steps_begun, .tasks = on_their_way.tasks, .prompts = {}};
-  for (const PartialCalls::BegunRef& begun : on_their_way.begun) {
-    Result<std::vector<BegunPrompt>> prompts = calls.get(begun);
+  for (const PartialCalls::PartialRef& partial : on_their_way.partial) {
+    Result<std::vector<PartialPrompt>> prompts = calls.get(partial);
     if (!prompts.ok()) return prompts.status().with_context("responses that are on their way");
     saved.prompts.push_back(std::move(*prompts));
   }
   return encode_rollouts(saved);
 }
 
-Status DrawnPartially::restore(const std::filesystem::path& folder, const SavedAt& at) {
+Status GeneratedPartially::restore(const std::filesystem::path& folder, const SavedAt& at) {
   on_their_way_ = {.steps_begun = 0, .epoch = at.epoch};
   const std::filesystem::path file = folder / kPartialFile;
   std::ifstream in(file, std::ios::binary);
@@ -132,10 +133,10 @@ Status DrawnPartially::restore(const std::filesystem::path& folder, const SavedA
   if (!saved.ok()) return saved.status().with_context(file.string());
   on_their_way_.steps_begun = saved->steps_begun;
   on_their_way_.tasks = std::move(saved->tasks);
-  for (const std::vector<BegunPrompt>& prompts : saved->prompts) {
-    Result<PartialCalls::BegunRef> begun = calls_.put(prompts);
-    if (!begun.ok()) return begun.status();
-    on_their_way_.begun.push_back(std::move(*begun));
+  for (const std::vector<PartialPrompt>& prompts : saved->prompts) {
+    Result<PartialCalls::PartialRef> partial = calls_.put(prompts);
+    if (!partial.ok()) return partial.status();
+    on_their_way_.partial.push_back(std::move(*partial));
   }
   return {};
 }

@@ -1,11 +1,11 @@
-// A policy loss of a program's own: one pure function, registered under the name that the
-// configuration chooses it by.
+// A custom policy loss: one pure function, registered under the name that the configuration chooses
+// it by.
 //
 //   int main(int argc, char** argv) {
 //     runtime::Runtime runtime(argc, argv);
 //     rl::register_training_actors(runtime);
-//     rl::register_policy_loss("band", band_loss, {{"band_width", 0.2}});  //
-//     actor_rollout_ref.actor.policy_loss.loss_mode=band return runtime.run(driver_main);
+//     rl::register_policy_loss("band", band_loss, {{"band_width", 0.2}});  // ...loss_mode=band
+//     return runtime.run(driver_main);
 //   }
 //
 // Shapes and conventions as in policy_loss.h.
@@ -42,14 +42,14 @@ using PolicyLossFunction = std::function<PolicyLoss(
     const at::Tensor& advantages_BT, const at::Tensor& mask_BT, const PolicyLossOptions& options)>;
 
 /// Makes `actor_rollout_ref.actor.policy_loss.loss_mode=<name>` this loss. `numbers` are its
-/// options with their defaults: keys beside loss_mode. In main, before run(), equally in driver and
-/// workers, which are processes of the same program. Registering a name twice, or one that there
-/// is, is a bug, and so is a number whose key there is.
+/// options with their defaults: keys next to loss_mode. In main, before run(), equally in driver
+/// and workers, which are processes of the same program. Registering a name twice, or one that
+/// there is, is a bug, and so is a number whose key there is.
 void register_policy_loss(const std::string& name, PolicyLossFunction function,
                           PolicyLossNumbers numbers = {});
 
 /// One that was registered.
-struct OwnPolicyLoss {
+struct CustomPolicyLoss {
   std::string name;
   PolicyLossFunction function;
   PolicyLossNumbers numbers;
@@ -62,6 +62,6 @@ struct OwnPolicyLoss {
 };
 
 /// nullptr: none of that name.
-const OwnPolicyLoss* find_policy_loss(std::string_view name);
+const CustomPolicyLoss* find_policy_loss(std::string_view name);
 
 }  // namespace rl

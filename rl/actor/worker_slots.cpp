@@ -1,4 +1,4 @@
-#include "rl/actor/worker_group.h"
+#include "rl/actor/worker_slots.h"
 
 #include <cmath>
 #include <cstdlib>

@@ -10,21 +10,21 @@
 
 namespace rl {
 
-/// A prompt whose samples are being drawn.
-struct BegunPrompt {
+/// A prompt whose samples are being generated.
+struct PartialPrompt {
   std::vector<std::int32_t> ids;
   std::uint64_t seed = 0;
-  std::vector<BegunSample> samples = {};  // all of them, or none where nothing has been drawn
+  std::vector<PartialSample> samples = {};  // all of them, or none where nothing has been generated
 
   auto fields() { return std::tie(ids, seed, samples); }
-  bool operator==(const BegunPrompt&) const = default;
+  bool operator==(const PartialPrompt&) const = default;
 };
 
 /// How much is to be finished, of prompts that stand oldest first.
 struct PartialPlan {
-  std::int64_t prompts = 0;  // that are wanted: generation ends when so many have all their samples
-  std::int64_t must_finish = 0;  // the first so many are waited for, however long they take
-  std::int64_t start_anew = 0;   // the first so many forget what was drawn of them
+  std::int64_t prompts = 0;      // that are wanted: generation ends when they have their samples
+  std::int64_t must_finish = 0;  // this many oldest are waited for, however long they take
+  std::int64_t start_anew = 0;   // this many oldest forget what was generated
 
   auto fields() { return std::tie(prompts, must_finish, start_anew); }
   bool operator==(const PartialPlan&) const = default;

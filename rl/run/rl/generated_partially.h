@@ -1,18 +1,18 @@
-// DrawnPartially: a step takes the prompts that finish first, the others continue with the weights
-// that it makes (ADR 36).
+// GeneratedPartially: a step takes the prompts that finish first, the others continue with the
+// weights that it makes (ADR 36).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "rl/run/rl/begun_rollouts.h"
+#include "rl/run/rl/partial_rollouts.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/sample_source.h"
 
 namespace rl {
 
-struct DrawnPartiallyOptions {
+struct GeneratedPartiallyOptions {
   PartialRolloutOptions partial;
   std::int64_t total_steps = 0;  // of the run
   std::int64_t batch_prompts = 1;
@@ -20,12 +20,13 @@ struct DrawnPartiallyOptions {
 };
 
 /// Its file in a checkpoint has the prompts that are in flight.
-class DrawnPartially : public SampleDrawer {
+class GeneratedPartially : public SampleGenerator {
  public:
-  DrawnPartially(DrawnPartiallyOptions options, PromptSource& prompts, PartialCalls& calls)
+  GeneratedPartially(GeneratedPartiallyOptions options, PromptSource& prompts, PartialCalls& calls)
       : options_(options), prompts_(prompts), calls_(calls) {}
 
-  runtime::Result<Drawn> draw(const SampleRequest& request, StepTimer& timer) override;
+  runtime::Result<GeneratedSamples> generate(const SampleRequest& request,
+                                             StepTimer& timer) override;
   nlohmann::json position() const override { return prompts_.position(); }
   std::vector<StateFile> state_files() const override;
   runtime::Status restore(const std::filesystem::path& folder, const SavedAt& at) override;
@@ -36,8 +37,8 @@ class DrawnPartially : public SampleDrawer {
   struct OnTheirWay {
     std::int64_t steps_begun = 0;  // whose prompts have been begun
     std::int64_t epoch = 0;
-    std::vector<std::vector<BegunTask>> tasks = {};  // by worker, oldest first
-    std::vector<PartialCalls::BegunRef> begun = {};  // by worker, the same prompts
+    std::vector<std::vector<PartialTask>> tasks = {};    // by worker, oldest first
+    std::vector<PartialCalls::PartialRef> partial = {};  // by worker, the same prompts
   };
 
   std::vector<PromptShard> shards() const;
@@ -46,7 +47,7 @@ class DrawnPartially : public SampleDrawer {
   static runtime::Result<std::string> encode(const OnTheirWay& on_their_way,
                                              const PartialCalls& calls);
 
-  DrawnPartiallyOptions options_;
+  GeneratedPartiallyOptions options_;
   PromptSource& prompts_;
   PartialCalls& calls_;
   OnTheirWay on_their_way_;
