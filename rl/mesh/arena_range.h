@@ -1,4 +1,4 @@
-// A stretch of a parameter arena; without torch, for whoever works on the numbers alone.
+// A stretch of a parameter arena; without torch, for code that works on the numbers alone.
 #pragma once
 
 #include <cstddef>

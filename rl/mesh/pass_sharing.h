@@ -27,7 +27,7 @@ struct PassSharing {
   /// Whether a rank's passes read a part of the weights alone.
   bool cuts_weights() const { return stages > 1 || (ranks > 1 && cut != PassCut::kRows); }
   /// Whether a layer or expert is computed for the rows of all by the one rank that has it: an
-  /// adapter beside it would get its gradient there instead of where the rows are.
+  /// adapter next to it would get its gradient there instead of where the rows are.
   bool deals_weights() const {
     return stages > 1 || (ranks > 1 && cut == PassCut::kRowsAndExperts);
   }

@@ -28,7 +28,7 @@ class ArenaPages {
   /// The same, and what is taken again is zero.
   void give_back_zeros(const RangeSet& elements);
 
-  /// What is there and nobody reads any more: whole pages of it have no memory until somebody
+  /// What is there and is read no more: whole pages of it have no memory until somebody
   /// writes again.
   void forget(const ArenaRange& range) const;
 

@@ -61,7 +61,7 @@ inline constexpr std::string_view kTokenClassification = "ForTokenClassification
 inline constexpr std::string_view kSequenceClassification = "ForSequenceClassification";
 
 /// What a key that is missing means, which is not the same in every family. A null means the first
-/// of what stands beside it.
+/// of what stands next to it.
 struct ConfigDefaults {
   std::int64_t kv_heads = 0;  // 0: as many as heads
   std::int64_t head_dim = 0;  // 0: hidden_size / heads
@@ -69,7 +69,7 @@ struct ConfigDefaults {
   double norm_eps = 1e-6;
   double rope_theta = 10000.0;
   std::int64_t original_positions =
-      0;  // original_max_position_embeddings beside the rope object; 0: what the object says
+      0;  // original_max_position_embeddings next to the rope object; 0: what the object says
   bool tied = false;
   bool partial_rotary = false;  // whether partial_rotary_factor has a meaning
   bool softcaps = false;        // whether attn_ and final_logit_softcapping have one
@@ -107,8 +107,8 @@ MlpPlan plan_gated_mlp(PlanBuilder& builder, const std::string& prefix, std::int
 /// PREFIX.gate (the router), PREFIX.experts.N and PREFIX.shared_experts.
 ExpertsPlan plan_experts(PlanBuilder& builder, const std::string& prefix);
 
-/// What files call the output layer, which a tied model's may hold beside the embedding or in place
-/// of it.
+/// What files call the output layer, which a tied model's may hold next to the embedding or in
+/// place of it.
 std::span<const std::string_view> output_layer_names();
 
 /// Buffers of old versions of transformers, and the copy of a tied output layer.

@@ -83,7 +83,7 @@ class GradientArena {
   /// Something else has written to the memory, anywhere: the next sum begins with none of it.
   void overwritten();
 
-  /// After the memory was taken anew: zeroes all of it.
+  /// After the memory was taken again: zeroes all of it.
   void renew();
 
   /// Before the memory is given back: nothing is to be zeroed there.

@@ -21,7 +21,7 @@ struct HeadConfig {
 
 /// What a model is for, in Hugging Face's terms.
 enum class ModelTask {
-  kCausalLm,             // an output layer over the vocabulary, and whatever heads stand beside it
+  kCausalLm,             // an output layer over the vocabulary, and whatever heads stand next to it
   kTokenClassification,  // one head and no output layer, read at every token: verl's critic, with
                          // one label
   kSequenceClassification,  // the same, read at the last token of a sequence: a reward model, with

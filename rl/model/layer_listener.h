@@ -15,7 +15,7 @@ class LayerListener {
   virtual void before_forward(std::int64_t /*layer*/) {}
   /// The gradients of all that comes after the layer are there, and none of its own.
   virtual void before_backward(std::int64_t /*layer*/) {}
-  /// The pass has ended, and its backward pass, if it has one. Told by whoever makes the pass; see
+  /// The pass has ended, and its backward pass, if it has one. Told by the maker of the pass; see
   /// Transformer::end_pass().
   virtual void after_pass() {}
 };

@@ -45,7 +45,7 @@ class LayerPass {
     ColumnCut keys;          // of a team
 
     Heads(const ModelConfig& config, const PassTeam* team);
-    // Of what has so many columns for each head of queries; null: no team.
+    // Of what has N columns for each head of queries; null: no team.
     std::shared_ptr<const ColumnCut> columns(std::int64_t width) const;
   };
 

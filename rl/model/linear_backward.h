@@ -15,7 +15,7 @@
 
 namespace rl::ops {
 
-/// Fewer rows than this are not worth a task of their own.
+/// Fewer rows than this are not worth their own task.
 inline constexpr std::int64_t kRowsLeast = 64;
 
 inline at::Tensor rows_of(const at::Tensor& t, const Block& block) {

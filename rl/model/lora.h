@@ -1,4 +1,4 @@
-// LoRA adapters: small matrices beside a model's linear layers, kept in PEFT's files.
+// LoRA adapters: small matrices next to a model's linear layers, kept in PEFT's files.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rl {
 
 /// The adapter of one linear layer, whose weight is [out, in].
 struct LoraModule {
-  std::string weight;  // the parameter that it stands beside
+  std::string weight;  // the parameter that it stands next to
   std::string a, b;    // its own parameters: [rank, in] and [out, rank]
   float scale = 0;
 };
@@ -52,7 +52,7 @@ class LoraAdapter {
   const Parameters& parameters() const { return parameters_; }
   const std::vector<LoraModule>& modules() const { return modules_; }
 
-  /// The one beside that weight, or nullptr.
+  /// The one next to that weight, or nullptr.
   const LoraModule* beside(const std::string& weight) const;
 
   /// Adds `share` times what the adapter adds to each weight to `base`, which has the layout of the

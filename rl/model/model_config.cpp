@@ -194,7 +194,7 @@ json ModelConfig::to_json() const {
   out["dtype"] = "float32";
   out["torch_dtype"] = "float32";  // what transformers 4 calls dtype
   write_task(*this, out);
-  out.erase("auto_map");  // code beside the checkpoint, which is not copied
+  out.erase("auto_map");  // code next to the checkpoint, which is not copied
   if (bos_id) out["bos_token_id"] = *bos_id;
   if (pad_id) out["pad_token_id"] = *pad_id;
   if (eos_ids.size() == 1) out["eos_token_id"] = eos_ids.front();

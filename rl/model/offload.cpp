@@ -141,7 +141,7 @@ void Offload::make_room(bool with_gradients) {
 void Offload::fetch() {
   try {
     const at::Tensor& arena = model_.parameters().arena();
-    std::optional<c10::StreamGuard> stream;  // of its own, or the copies would wait for the
+    std::optional<c10::StreamGuard> stream;  // a separate one, or the copies would wait for the
                                              // computing that they are to continue behind
     if (arena.device().is_cuda())
       stream.emplace(c10::impl::VirtualGuardImpl(arena.device().type())

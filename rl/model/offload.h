@@ -1,4 +1,4 @@
-// Offload: a model on a device whose weights and gradients leave it while nobody computes with
+// Offload: a model on a device whose weights and gradients leave it while no pass computes with
 // them.
 #pragma once
 
@@ -31,15 +31,15 @@ struct OffloadOptions {
 
 /// Gives the memory of a model's weights back to its device, which other roles share, until they
 /// are wanted: while a Stay lives. A copy on the host has what they are. They come in the
-/// background, what stands beside the layers first and then layer by layer, and a pass waits before
-/// each layer for that one alone, so that the copying goes on behind the computing (the prefetching
-/// of Rajbhandari et al. 2021, "ZeRO-Infinity", arXiv:2104.07857). Gradients are zero between
-/// updates, and need no copy. An adapter in use stays. Without effect for a model on the CPU. A
-/// resource; one thread at a time; the model must outlive it, and does not change its adapters
-/// meanwhile.
+/// background, what stands next to the layers first and then layer by layer, and a pass waits
+/// before each layer for that one alone, so that the copying goes on behind the computing (the
+/// prefetching of Rajbhandari et al. 2021, "ZeRO-Infinity", arXiv:2104.07857). Gradients are zero
+/// between updates, and need no copy. An adapter in use stays. Without effect for a model on the
+/// CPU. A resource; one thread at a time; the model must outlive it, and does not change its
+/// adapters meanwhile.
 class Offload : LayerListener {
  public:
-  /// `host`: the weights on the host, which whoever changes those on the device keeps equal;
+  /// `host`: the weights on the host, which the code that changes those on the device keeps equal;
   /// undefined: a copy is made here. All leave at once.
   Offload(Transformer& model, const OffloadOptions& options, at::Tensor host = {});
   ~Offload() override;
@@ -67,7 +67,7 @@ class Offload : LayerListener {
   /// follows, or by await().
   [[nodiscard]] Stay stay(bool with_gradients = false);
 
-  /// Returns when all weights are there: for whoever uses them otherwise than by a pass.
+  /// Returns when all weights are there: for callers that use them outside a pass.
   /// kResourceExhausted: the device has no memory for them. kInternal: it has failed.
   runtime::Status await();
 

@@ -76,8 +76,8 @@ class PassTeam {
   /// Of as many numbers of rows on every rank: how the ranks have the rows of each.
   std::vector<ColumnCut> row_cuts(std::span<const std::int64_t> own, std::string_view what) const;
 
-  /// Of rows in the order of the ranks that they go to, so many to each: those that come from each
-  /// rank, so many from each, in the order of ranks.
+  /// Of rows in the order of the ranks that they go to, with the number for each: those that come
+  /// from each rank, the number from each, in the order of ranks.
   at::Tensor exchanged_rows(const at::Tensor& rows, std::span<const std::int64_t> sent,
                             std::span<const std::int64_t> received, std::string_view what) const;
 

@@ -30,7 +30,7 @@ struct RopeTables {
 ///
 /// Most kinds turn a position by the same angle in any sequence. Dynamic and longrope scaling do
 /// not: beyond the context that the model was trained with, the angles depend on how long the
-/// sequence is. Such lengths form stretches, each with tables of its own.
+/// sequence is. Such lengths form stretches, each with its own tables.
 class Rope {
  public:
   /// `rotary_dim` (even) is how many dimensions of a head turn; 0: none, for models with other

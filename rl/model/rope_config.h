@@ -50,14 +50,14 @@ struct RopeConfig {
 struct RopeDefaults {
   double theta = 10000.0;
   std::int64_t original_positions =
-      0;  // of original_max_position_embeddings beside the object; 0: what the object says
+      0;  // of original_max_position_embeddings next to the object; 0: what the object says
 };
 
 /// The key of the object to read: "rope_scaling", the form before transformers 5, counts where both
 /// are given, as it does there.
 std::string rope_object(JsonFields& fields);
 
-/// Reads `rope_parameters`, or `rope_theta` beside `rope_scaling` as before transformers 5;
+/// Reads `rope_parameters`, or `rope_theta` next to `rope_scaling` as before transformers 5;
 /// problems stay in `fields`. `positions` is the model's max_position_embeddings, `rotary_dim` how
 /// many dimensions of a head turn.
 RopeConfig read_rope(JsonFields& fields, const std::string& where, std::int64_t positions,

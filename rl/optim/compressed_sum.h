@@ -29,7 +29,7 @@ class CompressedSum {
     std::size_t bucket_bytes = Communicator::Options().bucket_bytes;  // of values that travel
   };
 
-  /// Of gradients of so many elements, which `codec` encodes. With `homes` each rank ends with the
+  /// Of gradients of N elements, which `codec` encodes. With `homes` each rank ends with the
   /// sum of its own alone, else all have it all.
   CompressedSum(Communicator& communicator, std::unique_ptr<GradientCodec> codec,
                 std::int64_t elements, std::span<const ArenaRange> homes, const Options& options);

@@ -27,7 +27,7 @@ class GradientCodec {
  public:
   virtual ~GradientCodec() = default;
 
-  /// Bytes of the code of so many values.
+  /// Bytes of the code of N values.
   virtual std::size_t bytes_of(std::size_t values) const = 0;
 
   /// Writes the code of `values` into `code`, of bytes_of(values.size()), and leaves in `values`
@@ -35,7 +35,7 @@ class GradientCodec {
   /// value that is not finite gives a code with one, and is no part of the rest.
   virtual void encode(std::span<float> values, std::span<std::byte> code) const = 0;
 
-  /// Adds what the code of so many values stands for.
+  /// Adds what the code of N values stands for.
   virtual void add(std::span<const std::byte> code, std::span<float> sum) const = 0;
 };
 
@@ -56,7 +56,7 @@ class TopKCodec final : public GradientCodec {
   /// `ratio` is in (0, 1].
   explicit TopKCodec(double ratio);
 
-  /// Values that are sent of so many.
+  /// Values that are sent of N.
   std::size_t kept_of(std::size_t values) const;
 
   std::size_t bytes_of(std::size_t values) const override;

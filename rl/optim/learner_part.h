@@ -25,7 +25,7 @@ struct LearnerPart {
   std::span<const ParameterSpec> trained;  // of the model, or of the adapter
   const LoraAdapter* adapter = nullptr;    // what was trained instead of the model
   const PackedRanges& home;  // the elements that this rank writes; those of all ranks are the arena
-  // The model's weights, packed: of these elements, which have the home's among them. Empty beside
+  // The model's weights, packed: of these elements, which have the home's among them. Empty next to
   // an adapter, which rank 0 writes whole.
   const PackedRanges& kept;
   std::span<const float> weights;

@@ -55,7 +55,7 @@ std::vector<std::filesystem::path> learner_files(std::span<const ParameterSpec> 
 runtime::Status write_optimizer_file(const std::string& optimizer, std::int64_t steps,
                                      const std::filesystem::path& folder);
 
-/// A value of its own: neither the learner's next steps nor its end change it. Memory: of what is
+/// A separate value: neither the learner's next steps nor its end change it. Memory: of what is
 /// trained three times its size with AdamW (weights and two moments), until it is destroyed.
 class LearnerSnapshot {
  public:

@@ -38,7 +38,7 @@ double learning_rate(const LrScheduleOptions& options, std::int64_t step);
 /// step where total_steps is not known (below 1).
 std::string schedule_text(const LrScheduleOptions& options);
 
-/// What a user may not have meant in a run of so many steps; nothing: nothing is odd.
+/// What a user may not have meant in a run of N steps; nothing: nothing is odd.
 std::optional<std::string> schedule_note(const LrScheduleOptions& options, std::int64_t steps);
 
 /// "constant", "linear", "cosine", "wsd". kInvalidArgument: another name.

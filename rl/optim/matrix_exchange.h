@@ -20,7 +20,7 @@ namespace rl {
 /// the arena, back to each of them alone.
 class MatrixExchange {
  public:
-  /// Of an arena of so many elements; `homes` by rank, whose parts lie packed. Empty: each rank has
+  /// Of an arena of N elements; `homes` by rank, whose parts lie packed. Empty: each rank has
   /// all of it.
   MatrixExchange(Communicator& communicator, std::int64_t elements,
                  std::vector<ArenaMatrix> matrices, std::span<const PackedRanges> homes);

@@ -28,7 +28,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   /// One update. Every gradient is multiplied by `gradient_scale` first, which is how clipping
-  /// costs no pass of its own. Both spans have the arena's size. Errors: those of Communicator, of
+  /// costs no extra pass. Both spans have the arena's size. Errors: those of Communicator, of
   /// an optimizer whose ranks work together; then parameters and state are unspecified.
   virtual runtime::Status step(kernel::ThreadPool& pool, std::span<float> parameters,
                                std::span<const float> gradients, float learning_rate,
@@ -106,7 +106,7 @@ class AdamW final : public Optimizer {
   Buffer second_;
 };
 
-/// Squares are added up in double, within chunks of so many elements.
+/// Squares are added up in double, within chunks of N elements.
 inline constexpr std::int64_t kNormChunk = std::int64_t{1} << 16;
 
 /// The sum of squares of each chunk; the last one may be smaller.

@@ -19,7 +19,7 @@
 
 namespace rl {
 
-/// The ranges that each of so many ranks keeps the optimizer's state of: even in chunks of
+/// The ranges that each of N ranks keeps the optimizer's state of: even in chunks of
 /// kNormChunk, so that the gradient's norm has the same bits as over the whole. The last ones of a
 /// small model may be empty.
 std::vector<ArenaRange> moment_homes(std::int64_t elements, int ranks);
@@ -30,7 +30,7 @@ std::vector<ArenaRange> moment_homes(std::int64_t elements, int ranks);
 /// With compression the sum is a CompressedSum, which has no rounds. Borrows the communicator.
 class OptimizerShards final : public StepShards {
  public:
-  /// Of an arena of so many elements.
+  /// Of an arena of N elements.
   OptimizerShards(Communicator& communicator, std::int64_t elements, ZeroLevel level,
                   const GradientCompressionOptions& compression = {});
 

@@ -23,7 +23,7 @@ constexpr std::int64_t kElementsAtOnce = std::int64_t{1} << 16;
 
 std::int64_t tiles_of(std::int64_t count) { return (count + kTile - 1) / kTile; }
 
-// c = a b, where that is symmetric, of so many rows: half of it, and the same mirrored. The bits of
+// c = a b, where that is symmetric, of N rows: half of it, and the same mirrored. The bits of
 // an element and its mirror are equal, since their factors are.
 void multiply_symmetric(kernel::ThreadPool& pool, const kernel::Factor& a, const kernel::Factor& b,
                         std::int64_t size, std::int64_t depth, float* c) {

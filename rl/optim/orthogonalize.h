@@ -18,7 +18,7 @@ void orthogonalize(kernel::ThreadPool& pool, std::span<float> matrix, std::int64
                    std::int64_t columns, int iterations,
                    const std::function<void()>& on_progress = {});
 
-/// The elements that it needs beside the matrix.
+/// The elements that it needs next to the matrix.
 std::int64_t orthogonalize_elements(std::int64_t rows, std::int64_t columns);
 
 }  // namespace rl

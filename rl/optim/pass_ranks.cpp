@@ -39,7 +39,7 @@ void PassRanks::add_to(Pulse& pulse) const {
   if (!pipeline_links_) return;
   add(*pipeline_links_->stages);
   if (links_->rank() + 1 == links_->size()) return add(*pipeline_links_->losses);
-  // A thread of its own computes losses: that it waits does not mean that the rank does, and what
+  // A separate thread computes losses: that it waits does not mean that the rank does, and what
   // it computes others wait for.
   pulse.steps += pipeline_links_->losses->pulse().steps;
   if (!pipeline_links_->computes_loss) return;

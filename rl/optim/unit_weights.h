@@ -35,7 +35,7 @@ struct UnitWeightsOptions {
 
 /// ZeRO-3, or FSDP that reshards after the forward pass (Rajbhandari et al. 2020, arXiv:1910.02054;
 /// Zhao et al. 2023, arXiv:2304.11277). Between passes the model's arena has no memory, and the
-/// rank's part lies packed beside it. In a pass the unit that computes is there, and the next one
+/// rank's part lies packed next to it. In a pass the unit that computes is there, and the next one
 /// is on its way, so that waiting hides behind computing. All ranks make the same passes, idle ones
 /// where they have no rows. What fails in a pass ends it, with the errors of Communicator. Borrows
 /// everything; the model is on the CPU.
@@ -67,7 +67,7 @@ class UnitWeights final : public LayerListener {
   int shard_ranks() const { return group_; }
   /// Which elements kept_values() are.
   const PackedRanges& kept() const { return packed_; }
-  /// What the rank keeps, packed: its home, or what its group's part contains beside it. Not where
+  /// What the rank keeps, packed: its home, or what its group's part contains next to it. Not where
   /// all of the arena stays.
   std::span<const float> kept_values() const { return kept_; }
   /// Brings the weights together on rank 0, in `whole`, which is empty elsewhere. Collective; not
@@ -123,7 +123,7 @@ class UnitWeights final : public LayerListener {
   const bool projects_embeddings_;  // between their width and that of the layers
   int coming_ = kNone;
   Transfer transfer_;
-  int whole_ = 1;  // gathers that nobody has undone
+  int whole_ = 1;  // gathers that are not undone
 };
 
 }  // namespace rl

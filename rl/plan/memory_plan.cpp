@@ -414,7 +414,7 @@ Result<std::int64_t> plan_cache(const CachePlan& plan) {
   if (room >= sequence) return std::min(room, plan.sequences * sequence);
   return runtime::resource_exhausted(
       "the device has " + bytes_text(plan.device_free) + " of " + bytes_text(plan.device_total) +
-      " free: beside weights of " + bytes_text(plan.weights) + " and " + bytes_text(plan.passes) +
+      " free: next to weights of " + bytes_text(plan.weights) + " and " + bytes_text(plan.passes) +
       " for passes, keys and values of one sequence of " + std::to_string(plan.longest) +
       " tokens (" + bytes_text(sequence) +
       ") do not fit; raise actor_rollout_ref.rollout.gpu_memory_utilization (" +

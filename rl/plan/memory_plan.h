@@ -91,11 +91,11 @@ std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOp
 /// What of a role is on its device, where models are on one.
 struct DeviceMemory {
   std::int64_t always = 0;
-  std::int64_t at_work = 0;  // beside it, while one of its calls goes on
+  std::int64_t at_work = 0;  // next to it, while one of its calls goes on
   bool beside_others = false;
 };
 
-/// What a process with a model takes of a CUDA device beside tensors: its context with the kernels
+/// What a process with a model takes of a CUDA device next to tensors: its context with the kernels
 /// of LibTorch, and workspaces of cuBLAS, one a thread that multiplies (the caller's and
 /// autograd's).
 std::int64_t device_context_bytes();
@@ -136,7 +136,7 @@ DeviceMemory device_memory(const RoleMemory& role);
 /// before they go to a device, and what trains keeps a copy.
 std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts);
 
-/// What devices have at most, whose roles work one after the other but for those that work beside.
+/// What devices have at most, whose roles work one after the other but for those that work next to.
 std::int64_t device_peak(std::span<const DeviceMemory> roles);
 
 /// The process itself: LibTorch and the runtime, and what backward brings with it where there is

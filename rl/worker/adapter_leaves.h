@@ -17,7 +17,7 @@ namespace rl {
 bool adds_to_adapter(const PassTeam& team, int turn);
 
 /// An adapter is whole on each rank, and a rank's gradient of it that of its own leaf. Where layers
-/// or experts are on one rank each (PassSharing::deals_weights), the gradients beside them arise
+/// or experts are on one rank each (PassSharing::deals_weights), the gradients next to them arise
 /// there: behind the passes of a leaf they go to the rank whose leaf it is, which so has the bits
 /// of a rank alone. Without such a team, or without an adapter, nothing is done. Memory: one more
 /// copy of the adapter's gradients. Of one leaf of each rank of the team; borrows the model.

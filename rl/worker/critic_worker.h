@@ -1,5 +1,5 @@
 // The critic role: predicts what a response will be worth from each of its tokens on, and learns
-// to. A model of its own with one output a token.
+// to. A separate model with one output a token.
 #pragma once
 
 #include <filesystem>

@@ -26,7 +26,7 @@ struct DistillationObjective {
   ClipOptions clip{.low = 0.2, .high = 0.2, .dual = 3.0};  // of policy_gradient
   bool task_rewards = true;  // the policy's own objective is learned, too; else the teacher is all
                              // there is to learn from
-  double coefficient = 1.0;  // of the divergence beside the policy's own objective
+  double coefficient = 1.0;  // of the divergence next to the policy's own objective
 
   /// From `distillation.*`; nothing where it is not enabled. kInvalidArgument: a value out of
   /// range, k1 without the policy gradient, or a term of the policy's own objective that

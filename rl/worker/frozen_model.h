@@ -25,7 +25,7 @@ struct FrozenRanks {
   bool share() const { return all != nullptr && all->size() > 1 && shard_ranks != 1; }
 };
 
-/// ZeRO-3 of weights that nobody changes (see UnitWeights). Ranks that share them make the same
+/// ZeRO-3 of weights that do not change (see UnitWeights). Ranks that share them make the same
 /// passes, idle ones where they have no rows; the numbers are those of whole weights. Borrows the
 /// communicator, on which nothing else is at work during a pass; a model that is shared is on the
 /// CPU. A resource; one thread at a time.

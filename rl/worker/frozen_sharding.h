@@ -22,13 +22,13 @@ struct FrozenSharding {
 };
 
 /// `<role>.fsdp_config.zero_level` and `.fsdp_size`; of kStageReferenceRole
-/// `preference.reference_zero_level` and `engine.fsdp_size`. Of auto, which nobody has settled, and
+/// `preference.reference_zero_level` and `engine.fsdp_size`. Of auto, which is not settled, and
 /// of groups of one worker: whole weights. kInvalidArgument names the key: weights that are to be
 /// kept once on another device than the CPU.
 runtime::Result<FrozenSharding> frozen_sharding_from_config(const Config& config,
                                                             const std::string& role);
 
-/// What that means for so many workers, in a line for people; empty: each has whole weights, and no
+/// What that means for N workers, in a line for people; empty: each has whole weights, and no
 /// key says otherwise.
 std::string frozen_sharding_text(const Config& config, const std::string& role,
                                  std::int64_t workers);

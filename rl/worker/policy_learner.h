@@ -75,7 +75,7 @@ class PolicyLearner {
   runtime::Status check_weights() { return learner_.check_equal_weights(); }
   std::uint64_t weights_checksum() const { return learner_.weights_checksum(); }
 
-  /// Writes what Learner::save does, and the tokenizer beside the model, so that the folder
+  /// Writes what Learner::save does, and the tokenizer next to the model, so that the folder
   /// generates as it is.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
   /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the

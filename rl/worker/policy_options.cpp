@@ -219,7 +219,7 @@ Result<OffloadOptions> offload_from_config(const Config& config, const std::stri
   options.parameters = read.find_bool(section + ".param_offload").value_or(false) || all;
   options.gradients = read.find_bool(section + ".grad_offload").value_or(false) || all;
   const std::string megatron =
-      section.substr(0, section.rfind('.')) + ".megatron";  // beside the section of FSDP
+      section.substr(0, section.rfind('.')) + ".megatron";  // next to the section of FSDP
   options.parameters =
       options.parameters || read.find_bool(megatron + ".param_offload").value_or(false);
   options.gradients =
@@ -399,7 +399,7 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
     return runtime::unimplemented(
         "actor_rollout_ref.model.custom_forward=true with lora_rank: an adapter leaves the model's "
         "own weights as they are, a head on it included; "
-        "leave custom_forward out and the critic is a model of its own");
+        "leave custom_forward out and the critic is a separate model");
   }
   return options;
 }

@@ -53,7 +53,7 @@ runtime::Status use_adapter(Transformer& model, const AdapterOptions& options);
 /// A critic that is a head on the policy's backbone and learns in the policy's own passes.
 struct SharedCriticOptions {
   ValueObjective objective;
-  double loss_coefficient = 0.1;  // of the value loss beside the policy's
+  double loss_coefficient = 0.1;  // of the value loss next to the policy's
   std::uint64_t seed = 0;         // of the head's first weights
 
   /// Nothing unless `actor_rollout_ref.model.custom_forward` is true. kInvalidArgument: a value out
@@ -61,7 +61,7 @@ struct SharedCriticOptions {
   static runtime::Result<std::optional<SharedCriticOptions>> from_config(const Config& config);
 };
 
-/// A critic that is a model of its own.
+/// A critic that is a separate model.
 struct CriticOptions {
   std::filesystem::path model;  // a Hugging Face folder or .gguf file
   int threads = 1;              // of this worker
@@ -147,7 +147,7 @@ runtime::Result<LearnerOptions> learner_from_config(const Config& config, const 
 
 /// `<section>.param_offload`, `.grad_offload` and `.offload_policy` (both of them), of a policy or
 /// critic; of "actor_rollout_ref.ref.fsdp_config" without gradients. The first two count as
-/// `megatron.*` beside the section, too. kInvalidArgument: no boolean, by key.
+/// `megatron.*` next to the section, too. kInvalidArgument: no boolean, by key.
 runtime::Result<OffloadOptions> offload_from_config(const Config& config,
                                                     const std::string& section);
 
@@ -166,7 +166,7 @@ runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config,
 
 /// The same of passes without backward: `<role>.log_prob_*` of kRolloutRole and kReferenceRole,
 /// `critic.forward_*` of kCriticRole; where they do not say, those of the role that learns (the
-/// actor's for the reference). On a CPU so many samples have at most 2048 tokens, too.
+/// actor's for the reference). On a CPU that many samples have at most 2048 tokens, too.
 runtime::Result<MicroBatchLimits> scoring_batch_from_config(const Config& config,
                                                             const std::string& role,
                                                             const std::string& device = {});

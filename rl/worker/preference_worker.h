@@ -37,7 +37,7 @@ struct PreferenceWorkerOptions {
   std::uint64_t seed = 0;                 // of a reward model's first head
 };
 
-/// One data-parallel rank. The reference is a frozen model of its own or, where an adapter is
+/// One data-parallel rank. The reference is a separate frozen model or, where an adapter is
 /// trained, the base under what training began with. Ranks call the same methods in the same order;
 /// update() and evaluate() are collective. A resource; one thread at a time.
 class PreferenceWorker {
@@ -59,8 +59,8 @@ class PreferenceWorker {
   runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferencePasses& passes,
                                     const PreferenceTotals& totals, std::int64_t batch_rows);
 
-  /// What Learner::save writes, and the tokenizer beside the model or adapter. The reference is not
-  /// saved: it is read again from where it came from.
+  /// What Learner::save writes, and the tokenizer next to the model or adapter. The reference is
+  /// not saved: it is read again from where it came from.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
   /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the
   /// worker is at work.

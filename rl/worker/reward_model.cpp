@@ -23,7 +23,7 @@ Status check_head(const ModelConfig& config, const std::filesystem::path& model)
   if (config.output_heads.size() == 1) return {};
   return invalid_argument(
       model.string() +
-      ": this is not a reward model, which has a head of its own instead of an output layer "
+      ": this is not a reward model, which has its own head instead of an output layer "
       "(\"architectures\" in its config.json says ...ForSequenceClassification or "
       "...ForTokenClassification)");
 }

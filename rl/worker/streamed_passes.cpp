@@ -155,7 +155,7 @@ Status StreamedPasses::backward_of_last(Pass& pass, const Passes::Loss& loss, Me
   return {};
 }
 
-// Until no more than so many are missing.
+// Until at most N are missing.
 void StreamedPasses::settle_embeddings(std::size_t waiting) {
   for (; embedded_.size() > waiting; embedded_.pop_front())
     model_.settle_embeddings(*embedded_.front());

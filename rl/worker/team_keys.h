@@ -13,7 +13,7 @@
 
 namespace rl {
 
-/// The number of tensor-parallel ranks of all roles that have none of their own.
+/// The number of tensor-parallel ranks of all roles that have no number.
 inline constexpr const char* kTensorRanksKey = "parallel_config.tensor_parallel_size";
 
 /// The number of pipeline stages, likewise.

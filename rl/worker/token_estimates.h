@@ -1,5 +1,5 @@
 // What a critic makes of a worker's samples: values, returns and advantages of every response
-// token. Shared by a critic of its own and one that shares the policy's backbone.
+// token. Shared by a separate critic and one that shares the policy's backbone.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -22,7 +22,8 @@
 
 namespace rl {
 
-/// What a worker needs beside its samples to take a step: scalars, which the controller worked out.
+/// What a worker needs next to its samples to take a step: scalars, which the controller worked
+/// out.
 struct UpdatePlan {
   std::vector<float> advantages;  // per sample of the worker's RolloutBatch, in units of
                                   // (normalised) reward; empty where a critic gives them per token

@@ -30,7 +30,7 @@ bool is_zero_level_three(const Config& config, const std::string& role);
 /// settled.
 std::string zero_level_text(const Config& config, const std::string& role);
 
-/// The level; of auto, which nobody has settled, kNone; of 3 where each worker keeps all weights
+/// The level; of auto, which is not settled, kNone; of 3 where each worker keeps all weights
 /// (fsdp_size=1), kGradients. kInvalidArgument: one that does not go with trainer.device.
 runtime::Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string& role);
 

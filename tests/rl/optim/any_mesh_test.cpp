@@ -494,7 +494,7 @@ int expect_same_bits_in_teams(const Training& run) {
   return made;
 }
 
-// Of tied and of untied embeddings, and of mixtures: an adapter beside each of their experts.
+// Of tied and of untied embeddings, and of mixtures: an adapter next to each of their experts.
 TEST(AnyMesh, AdaptersAndLossesOfLogitsInTeamsOfEveryKind) {
   int made = 0;
   for (const fs::path& folder : testing::model_cases()) {

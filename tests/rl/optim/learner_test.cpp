@@ -21,7 +21,7 @@
 namespace rl {
 namespace {
 
-// One layer with every kind of parameter: an embedding, an output layer of its own, matrices,
+// One layer with every kind of parameter: an embedding, its own output layer, matrices,
 // biases and norms.
 ModelConfig config() {
   ModelConfig config;
@@ -80,7 +80,7 @@ TEST(Learner, ResetsItsOptimizerWithoutTwoStatesAtATime) {
   const std::int64_t state =
       2 * static_cast<std::int64_t>(sizeof(float)) * weights->parameters().arena_size();
   Learner learner(std::move(weights), make_single_communicator(), {});
-  std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins anew
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins again
   const std::int64_t before = status_bytes("VmRSS");
   if (status_bytes("VmHWM") > before + state / 4) GTEST_SKIP() << "the peak cannot be reset";
   learner.reset_optimizer();
@@ -220,7 +220,7 @@ struct Trained {
   std::vector<std::size_t> state_elements;  // of each rank's optimizer
 };
 
-// Steps `first` to `last` of so many ranks, from a folder and into another where there are any.
+// Steps `first` to `last` of N ranks, from a folder and into another where there are any.
 Trained train(int ranks, ZeroLevel zero, int first, int last,
               const std::filesystem::path& from = {}, const std::filesystem::path& into = {}) {
   constexpr int kLeaves = 4;

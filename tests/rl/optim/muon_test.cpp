@@ -69,7 +69,7 @@ TEST(Muon, StepsAsPyTorchDoes) {
               9e-3);  // steps three times as large
 }
 
-// What is no matrix moves as with AdamW, and its moments are kept beside the momentum.
+// What is no matrix moves as with AdamW, and its moments are kept next to the momentum.
 TEST(Muon, TheRestIsAdamWs) {
   kernel::ThreadPool pool(1);
   const auto alone = make_single_communicator();

@@ -197,7 +197,7 @@ TEST(FrozenModel, PassesAreSignsOfProgress) {
   });
 }
 
-// Its passes fail on both sides; nobody waits for ever.
+// Its passes fail on both sides; none waits for ever.
 TEST(FrozenModel, ARankThatIsGoneEndsThePassesOfTheOthers) {
   const fs::path folder = testing::model_folder("qwen2");
   on_ranks(2, [&](Communicator& ranks) {
@@ -225,7 +225,7 @@ RolloutBatch samples_of(int rank) {
 
 std::vector<MicroBatch> passes_of(int rank) { return {{0, rank}, {rank, 2 * rank}}; }
 
-// A worker without samples takes part; an adapter stands on weights that nobody has whole.
+// A worker without samples takes part; an adapter stands on weights that no rank has whole.
 TEST(FrozenModel, AReferenceScoresTheSame) {
   support::TemporaryFolder folder;
   ASSERT_TRUE(make_toy_model(folder.path(), {.layers = 2, .hidden_size = 64}).ok());

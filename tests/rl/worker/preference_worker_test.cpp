@@ -325,7 +325,7 @@ TEST_F(PreferenceWorkerTest, AReferenceThatIsKeptOnceSaysTheSame) {
   }
 }
 
-// Steps leave the reference alone, whether it is a model of its own or the base below an adapter.
+// Steps leave the reference alone, whether it is a separate model or the base below an adapter.
 TEST_F(PreferenceWorkerTest, TheReferenceStaysWhatItWas) {
   for (const bool with_adapter : {false, true}) {
     objective_ = objective(PreferenceLossKind::kSigmoid);

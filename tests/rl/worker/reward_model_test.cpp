@@ -1,4 +1,4 @@
-// Reward models: transformers' numbers, whatever a conversation stands beside, and conversations
+// Reward models: transformers' numbers, whatever a conversation stands next to, and conversations
 // written by the reward model's own template.
 #include "rl/worker/reward_model.h"
 

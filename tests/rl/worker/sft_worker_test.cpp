@@ -210,7 +210,7 @@ TEST_F(SftWorkerTest, AGradientAboveTheLimitIsScaledDownToIt) {
   }
 }
 
-// Packing: a row's loss is the same to the bit whatever lies beside it; nothing is padded.
+// Packing: a row's loss is the same to the bit whatever lies next to it; nothing is padded.
 TEST_F(SftWorkerTest, PackedRowsDoNotSeeEachOther) {
   const auto worker = make(options());
   double apart = 0.0;
