@@ -10,16 +10,15 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
+#include "rl/mesh/range_pieces.h"
 #include "rl/model/family.h"
 #include "rl/model/read_parameter.h"
+#include "rl/weights/piece_reader.h"
 #include "rl/weights/weight_source.h"
 #include "runtime/core/check.h"
-#include "runtime/core/thread.h"
 
 namespace rl {
 namespace {
@@ -54,9 +53,6 @@ at::Tensor zeros_of(std::int64_t elements) {
   return at::from_blob(memory, {elements}, [bytes](void* begin) { ::munmap(begin, bytes); });
 }
 
-// What is read at a time: a whole number of every dtype's blocks.
-constexpr std::int64_t kPieceElements = 1 << 20;
-
 // A part of a parameter that one thread reads.
 struct Piece {
   std::size_t parameter = 0;
@@ -84,7 +80,7 @@ std::vector<Piece> cut_into_pieces(const std::vector<FamilyParameter>& parameter
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const bool alike = reader.lies_alike(parameters[i]);
-    const std::int64_t size = alike ? kPieceElements : specs[i].count;
+    const std::int64_t size = alike ? kReadElements : specs[i].count;
     for (std::int64_t first = 0; first < specs[i].count; first += size) {
       const ArenaRange piece{first, std::min(first + size, specs[i].count)};
       const bool cuts = alike && reader.is_there(parameters[i]);
@@ -96,17 +92,6 @@ std::vector<Piece> cut_into_pieces(const std::vector<FamilyParameter>& parameter
   return pieces;
 }
 
-// No exception may leave a helper thread.
-Status read_piece(const ParameterReader& reader, const FamilyParameter& parameter,
-                  const Piece& piece, bool is_part, std::span<float> out) {
-  try {
-    return is_part ? reader.read_range(parameter, piece.first, out)
-                   : reader.read_whole(parameter, out);
-  } catch (const std::exception& error) {  // of memory
-    return runtime::resource_exhausted("reading " + parameter.name + ": " + error.what());
-  }
-}
-
 // The holes that alignment leaves: zero, so that norms, checksums and optimizers may run over the
 // whole arena.
 void zero_gaps(std::span<const ParameterSpec> specs, std::span<float> arena) {
@@ -116,15 +101,6 @@ void zero_gaps(std::span<const ParameterSpec> specs, std::span<float> arena) {
         i + 1 < specs.size() ? specs[i + 1].offset : static_cast<std::int64_t>(arena.size());
     std::fill(arena.begin() + end, arena.begin() + next, 0.0F);
   }
-}
-
-// Stretches of at most N elements: where each begins, and its size.
-std::vector<std::pair<std::int64_t, std::int64_t>> in_pieces(const RangeSet& set) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> pieces;
-  for (const ArenaRange& range : set.ranges())
-    for (std::int64_t first = range.begin; first < range.end; first += kPieceElements)
-      pieces.emplace_back(first, std::min(kPieceElements, range.end - first));
-  return pieces;
 }
 
 // A file may hold the output layer that its config says is the embedding. Where it is another,
@@ -141,14 +117,14 @@ Status check_tied(const ModelConfig& config, const WeightSource& source,
     std::vector<float> stored;
     RangeSet there{{0, embedding.count}};
     if (only) there = there.intersected(*only);
-    for (const auto& [first, count] : in_pieces(there)) {
-      stored.resize(static_cast<std::size_t>(count));
+    for (const ArenaRange& piece : in_pieces(there, kReadElements)) {
+      stored.resize(static_cast<std::size_t>(piece.size()));
       const bool whole = std::ssize(stored) == embedding.count;
-      if (Status status =
-              whole ? source.read_f32(name, stored) : source.read_f32_range(name, first, stored);
+      if (Status status = whole ? source.read_f32(name, stored)
+                                : source.read_f32_range(name, piece.begin, stored);
           !status.ok())
         return status;
-      if (std::memcmp(stored.data(), parameters.data(embedding.name) + first,
+      if (std::memcmp(stored.data(), parameters.data(embedding.name) + piece.begin,
                       stored.size() * sizeof(float)) == 0)
         continue;
       return runtime::invalid_argument(std::string(name) +
@@ -234,33 +210,21 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
                                   static_cast<std::size_t>(arena->numel()));
   zero_gaps(specs, elements);
 
-  // Threads take the next piece as they get free: tensors differ too much for equal shares.
   const std::vector<Piece> pieces = cut_into_pieces(wanted, specs, reader, options.only);
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  Status first_error;
-  const auto read_pieces = [&] {
-    for (std::size_t i = next++; i < pieces.size(); i = next++) {
-      const Piece& piece = pieces[i];
-      const FamilyParameter& parameter = wanted[piece.parameter];
-      if (!reader.is_there(parameter)) continue;  // a head: below
-      const auto out =
-          elements.subspan(static_cast<std::size_t>(specs[piece.parameter].offset + piece.first),
-                           static_cast<std::size_t>(piece.count));
-      Status status =
-          read_piece(reader, parameter, piece, piece.count < specs[piece.parameter].count, out);
-      std::lock_guard lock(mutex);
-      if (first_error.ok() && !status.ok()) first_error = std::move(status);
-    }
-  };
-  {
-    // Not at::parallel_for, which is a loop where OpenMP is not compiled in. One more than there is
-    // work for, since they wait for the disk.
-    const auto helpers = static_cast<std::size_t>(at::get_num_threads());
-    const runtime::HelperThreads reading(std::min(helpers, pieces.size()), read_pieces);
-    read_pieces();
-  }
-  if (!first_error.ok()) return first_error;
+  // Not at::parallel_for, which is a loop where OpenMP is not compiled in. One more than there is
+  // work for, since they wait for the disk.
+  const Status read = read_pieces(
+      pieces.size(), static_cast<std::size_t>(at::get_num_threads()), [&](std::size_t i) -> Status {
+        const Piece& piece = pieces[i];
+        const ParameterSpec& spec = specs[piece.parameter];
+        const FamilyParameter& parameter = wanted[piece.parameter];
+        if (!reader.is_there(parameter)) return {};  // a head: below
+        const auto out = elements.subspan(static_cast<std::size_t>(spec.offset + piece.first),
+                                          static_cast<std::size_t>(piece.count));
+        return piece.count < spec.count ? reader.read_range(parameter, piece.first, out)
+                                        : reader.read_whole(parameter, out);
+      });
+  if (!read.ok()) return read;
   Parameters parameters(std::move(specs), std::move(*arena));
   if (Status status = check_tied(config, source, parameters, options.only); !status.ok())
     return status;

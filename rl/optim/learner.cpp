@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "rl/checkpoint/checkpoint.h"
+#include "rl/mesh/range_pieces.h"
 #include "rl/model/family.h"
 #include "rl/model/guarded.h"
 #include "rl/model/pass_parts.h"
@@ -23,6 +25,7 @@
 #include "rl/optim/muon.h"
 #include "rl/optim/shared_folder.h"
 #include "rl/profile/recorder.h"
+#include "rl/weights/piece_reader.h"
 #include "rl/weights/safetensors.h"
 #include "rl/weights/weight_source.h"
 #include "runtime/core/check.h"
@@ -460,24 +463,37 @@ Status Learner::read_weights(const std::filesystem::path& folder) {
 
 // Of each parameter what is at home.
 Status Learner::read_moments(const std::filesystem::path& folder) {
-  Result<std::unique_ptr<WeightSource>> moments = open_safetensors(folder / kMomentsFile);
-  if (!moments.ok()) return moments.status();
   const PackedRanges& home = shards_->home();
+  const bool is_part = home.elements() < model_->trained_parameters().arena().numel();
+  Result<std::unique_ptr<WeightSource>> moments =
+      open_safetensors(folder / kMomentsFile,
+                       is_part ? WeightReading::kPastPageCache : WeightReading::kThroughPageCache);
+  if (!moments.ok()) return moments.status();
+  struct Piece {
+    std::string name;
+    std::int64_t first = 0;
+    std::span<float> into;
+  };
+  std::vector<Piece> pieces;
   for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
     const RangeSet mine = home.set().intersected({{spec.offset, spec.offset + spec.count}});
     for (const OptimizerState& part : optimizer_->state()) {
       const std::string name = part.name + "." + spec.name;
-      for (const ArenaRange& there : mine.ranges()) {
-        const std::span<float> into = part_of(part.values, home.packed(there));
-        const Status status =
-            there.size() == spec.count
-                ? (*moments)->read_f32(name, into)
-                : (*moments)->read_f32_range(name, there.begin - spec.offset, into);
-        if (!status.ok()) return status;
+      const TensorInfo* info = (*moments)->find(name);
+      if (info != nullptr && info->element_count() != spec.count) {
+        return runtime::invalid_argument((folder / kMomentsFile).string() + ": tensor " + name +
+                                         " has " + std::to_string(info->element_count()) +
+                                         " elements, not " + std::to_string(spec.count));
       }
+      for (const ArenaRange& there : in_pieces(mine, kReadElements))
+        pieces.push_back(
+            {name, there.begin - spec.offset, part_of(part.values, home.packed(there))});
     }
   }
-  return {};
+  return read_pieces(
+      pieces.size(), static_cast<std::size_t>(at::get_num_threads()), [&](std::size_t i) {
+        return (*moments)->read_f32_range(pieces[i].name, pieces[i].first, pieces[i].into);
+      });
 }
 
 Status Learner::load(const std::filesystem::path& folder) {
