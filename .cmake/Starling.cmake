@@ -13,6 +13,11 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 
 # -fPIC for programs too: a precompiled header serves only what is compiled with the same flags.
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fPIC;-Wall;-Wextra;-Werror=shadow;-Wno-unused-parameter;-Winvalid-pch;-fno-omit-frame-pointer>")
+option(STARLING_WARNINGS_ARE_ERRORS "No warning passes, but for those that g++'s optimizer guesses" OFF)
+if(STARLING_WARNINGS_ARE_ERRORS)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Werror;-Wno-error=array-bounds;-Wno-error=maybe-uninitialized>")
+  add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=restrict;-Wno-error=stringop-overflow;-Wno-error=stringop-overread>")
+endif()
 # g++ 12 takes the frames of Asio's coroutines, whose memory comes from Asio's own pool, for memory of another operator new.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-mismatched-new-delete>")
 # clang 14 can't put what `function` checks before the parts of a coroutine.

@@ -227,9 +227,12 @@ TEST_F(DoctorCluster, MeasuresEachPairOfNodes) {
                                 : "starling-rl, which has Gloo and uses NCCL, is not next to"),
                 std::string::npos)
           << what;
-      if (there) EXPECT_NE(what.find("MB/s per node"), std::string::npos) << what;
-      if (there && what.starts_with("Gloo"))
+      if (there) {
+        EXPECT_NE(what.find("MB/s per node"), std::string::npos) << what;
+      }
+      if (there && what.starts_with("Gloo")) {
         EXPECT_NE(what.find("; not by NCCL: "), std::string::npos) << what;
+      }
     }
   }
   EXPECT_EQ(connections, 6);

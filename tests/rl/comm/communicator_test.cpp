@@ -113,7 +113,9 @@ TEST_P(CommunicatorTest, SumsOverRoundsHaveTheSameBitsOnAnyNumberOfRanks) {
                    const bool last = first + size >= kLeaves;
                    const runtime::Status summed = group.reduce_round(values, rounds, adds, last);
                    ASSERT_TRUE(summed.ok()) << summed.to_string();
-                   if (!last) EXPECT_EQ(values, before);
+                   if (!last) {
+                     EXPECT_EQ(values, before);
+                   }
                  }
                  EXPECT_EQ(std::memcmp(values.data(), expected.data(), count * sizeof(float)), 0)
                      << size << " ranks, " << count << " values, rank " << group.rank();

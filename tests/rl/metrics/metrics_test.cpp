@@ -144,7 +144,9 @@ TEST(MetricLogger, WritesLaterAndInOrderWhatASinkCouldNotTake) {
     for (const std::int64_t step : {1, 2, 3, 4, 5}) {
       full = step == 2 || step == 3 || step == 5;
       logger.write({step, 5, 0, {}});
-      if (step == 3) EXPECT_EQ(steps, (std::vector<std::int64_t>{1}));
+      if (step == 3) {
+        EXPECT_EQ(steps, (std::vector<std::int64_t>{1}));
+      }
     }
     EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4}));
     full = false;

@@ -234,7 +234,9 @@ Trained train(int ranks, ZeroLevel zero, int first, int last,
       const auto at = static_cast<std::size_t>(rank);
       Learner learner(larger_model(), std::make_unique<Communicator>(std::move(links[at])),
                       with_zero(zero));
-      if (!from.empty()) ASSERT_TRUE(learner.load(from).ok());
+      if (!from.empty()) {
+        ASSERT_TRUE(learner.load(from).ok());
+      }
       for (int step = first; step < last; ++step) {
         for (int leaf = rank; leaf - rank < kLeaves; leaf += ranks) {
           draw_gradients(learner, static_cast<unsigned>(step * kLeaves + leaf));

@@ -32,8 +32,8 @@ class MemoryGroup {
   MemoryGroup(const MemoryGroup&) = delete;
   MemoryGroup& operator=(const MemoryGroup&) = delete;
   ~MemoryGroup() {
-    if (!path_.empty())
-      EXPECT_TRUE(support::eventually([this] { return ::rmdir(path_.c_str()) == 0; })) << path_;
+    if (path_.empty()) return;
+    EXPECT_TRUE(support::eventually([this] { return ::rmdir(path_.c_str()) == 0; })) << path_;
   }
 
   bool exists() const { return !path_.empty(); }

@@ -40,7 +40,9 @@ class NetworksTest : public TrainerTest {
     ASSERT_TRUE(both) << read(folder_ / "output");
   }
   void TearDown() override {
-    if (!address_.empty()) EXPECT_EQ(cluster("stop --force").code, 0);
+    if (!address_.empty()) {
+      EXPECT_EQ(cluster("stop --force").code, 0);
+    }
     if (far_ > 0) ::waitpid(far_, nullptr, 0);
     ::unsetenv("STARLING_TOKEN");
     network_ = nullptr;

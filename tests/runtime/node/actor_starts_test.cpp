@@ -105,7 +105,7 @@ TEST_F(ActorStartsTest, AnswersTheLastThatAskedForAnIncarnation) {
     found_(LocalProgram{});
     return 0;
   });
-  wait();
+  (void)wait();
   EXPECT_TRUE(answers_.empty()) << "the first one is not answered";
 }
 

@@ -310,8 +310,9 @@ TEST_F(Observe, WhatIsNoScrapeIsRefusedInOrder) {
     EXPECT_TRUE(response.starts_with("HTTP/1.1 " + status))
         << request.substr(0, 30) << ": " << response;
     EXPECT_NE(response.find("Connection: close"), std::string::npos) << response;
-    if (status.starts_with("405"))
+    if (status.starts_with("405")) {
       EXPECT_NE(response.find("Allow: GET, HEAD\r\n"), std::string::npos) << response;
+    }
   };
   for (const char* method :
        {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "BREW"}) {

@@ -116,8 +116,9 @@ TEST(Adoption, AnObjectOutlivesItsOwnerInItsPlaceOrAsACopy) {
       auto again = writer.objects->get(kept, soon());
       ASSERT_TRUE(again.ok()) << again.status().to_string();
       EXPECT_TRUE(equal(again->bytes(), data));
-      if (bytes < 1 << 20)
+      if (bytes < 1 << 20) {
         EXPECT_EQ(writer.objects->get(*location, soon()).status().code(), ErrorCode::kObjectLost);
+      }
       writer.end();
     }
     EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));

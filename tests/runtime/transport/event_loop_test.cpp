@@ -58,7 +58,9 @@ TEST(EventLoop, IsWokenFromOtherThreads) {
     Event event(loop);
     support::BlockingThread waiting;
     std::thread setter([&] {
-      if (i % 2) EXPECT_TRUE(waiting.is_blocked());
+      if (i % 2) {
+        EXPECT_TRUE(waiting.is_blocked());
+      }
       event.set();
     });
     waiting.begin();
