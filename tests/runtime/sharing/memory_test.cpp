@@ -1,50 +1,10 @@
 // A node short of memory: in its own cgroup where the machine lets one be made.
-#include <fstream>
-
 #include "tests/runtime/sharing/sharing_fixture.h"
+#include "tests/support/memory_group.h"
 #include "tests/support/pauses.h"
 
 namespace runtime::test {
 namespace {
-
-/// A memory cgroup with a limit; none where it cannot be made. Removed at the end, when its
-/// processes are gone.
-class MemoryGroup {
- public:
-  explicit MemoryGroup(std::uint64_t limit) {
-    const std::string name = "starling-test-" + std::to_string(::getpid());
-    for (bool version2 : {true, false}) {
-      const std::filesystem::path folder =
-          std::filesystem::path("/sys/fs/cgroup") / (version2 ? "" : "memory") / name;
-      std::error_code error;
-      if (!std::filesystem::create_directory(folder, error)) continue;
-      if (!std::filesystem::exists(
-              folder / "cgroup.procs")) {  // no cgroups here, but a folder like any other
-        std::filesystem::remove(folder, error);
-        continue;
-      }
-      std::ofstream file(folder / (version2 ? "memory.max" : "memory.limit_in_bytes"));
-      file << limit;
-      file.close();
-      std::uint64_t read = 0;
-      if (file &&
-          std::ifstream(folder / (version2 ? "memory.max" : "memory.limit_in_bytes")) >> read &&
-          read == limit) {
-        folder_ = folder;
-        return;
-      }
-      std::filesystem::remove(folder, error);
-    }
-  }
-  ~MemoryGroup() {
-    if (!folder_.empty()) (void)eventually([&] { return ::rmdir(folder_.c_str()) == 0; });
-  }
-  bool exists() const { return !folder_.empty(); }
-  const std::filesystem::path& folder() const { return folder_; }
-
- private:
-  std::filesystem::path folder_;
-};
 
 class MemoryTest : public SharingTest {};
 
@@ -59,12 +19,11 @@ const std::string kLimitText = "0.50 GiB";
 constexpr std::uint64_t kGulp = 10 << 20;
 
 TEST_F(MemoryTest, TheWorkerThatGrewMostIsStoppedAndComesBack) {
-  MemoryGroup group(kLimit);
-  if (!group.exists()) GTEST_SKIP() << "no memory cgroup can be made here";
+  const support::MemoryGroup group;
+  if (!group.exists() || !group.limit(kLimit)) GTEST_SKIP() << "no memory cgroup can be made here";
   // A shell that joins the group becomes the node, so that its workers are in it too.
   const std::string command =
-      "echo $$ > " + (group.folder() / "cgroup.procs").string() +
-      " && exec " STARLING_BIN_DIR "/starling start --address " + address() +
+      group.enter() + " && exec " STARLING_BIN_DIR "/starling start --address " + address() +
       " --num-cpus 8 --object-store-memory 67108864 --memory-threshold 0.8 --block";
   nodes_.push_back(std::make_unique<Command>(std::vector<std::string>{"/bin/sh", "-c", command}));
   NodeId second;
