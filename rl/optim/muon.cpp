@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "rl/optim/each_element.h"
 #include "rl/optim/orthogonalize.h"
 
 namespace rl {
@@ -12,8 +13,6 @@ namespace rl {
 using runtime::Status;
 
 namespace {
-
-constexpr std::int64_t kMuonChunk = std::int64_t{1} << 16;
 
 // How much longer than the orthogonal matrix a step of the learning rate is.
 double scale_of(const ArenaMatrix& matrix, bool match_adamw) {
@@ -43,7 +42,7 @@ class Muon::Step {
   void average(const ArenaRange& place, std::span<float> into) const {
     const std::span<float> momentum = part_of(momentum_, place);
     const std::span<const float> gradients = part_of(gradients_, place);
-    for_each(place, [&](std::size_t i) {
+    for_each_element(pool_, place.size(), [&](std::size_t i) {
       const float gradient = gradients[i] * gradient_scale_;
       momentum[i] += (1.0F - options_.momentum) * (gradient - momentum[i]);
       into[i] =
@@ -56,19 +55,12 @@ class Muon::Step {
     const std::span<float> parameters = part_of(parameters_, place);
     const auto size = static_cast<float>(learning_rate_ * scale_of(matrix, options_.match_adamw));
     const float keep = 1.0F - learning_rate_ * options_.weight_decay;
-    for_each(place,
-             [&](std::size_t i) { parameters[i] = parameters[i] * keep - size * update[i]; });
-  }
-
- private:
-  template <class Compute>
-  void for_each(const ArenaRange& place, Compute compute) const {
-    pool_.parallel_for(place.size(), kMuonChunk, [&](std::int64_t begin, std::int64_t end) {
-      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-        compute(i);
+    for_each_element(pool_, place.size(), [&](std::size_t i) {
+      parameters[i] = parameters[i] * keep - size * update[i];
     });
   }
 
+ private:
   kernel::ThreadPool& pool_;
   const MuonOptions& options_;
   std::span<float> parameters_;

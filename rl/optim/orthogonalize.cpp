@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rl/kernel/product.h"
+#include "rl/optim/each_element.h"
 #include "rl/optim/optimizer.h"
 #include "runtime/core/check.h"
 
@@ -19,7 +20,6 @@ constexpr float kC = 2.0315F;
 constexpr float kNormMin = 1e-7F;
 
 constexpr std::int64_t kTile = 192;  // rows and columns of a product that a thread computes at once
-constexpr std::int64_t kElementsAtOnce = std::int64_t{1} << 16;
 
 std::int64_t tiles_of(std::int64_t count) { return (count + kTile - 1) / kTile; }
 
@@ -73,16 +73,6 @@ void multiply_add(kernel::ThreadPool& pool, const float* a, const float* b, std:
   });
 }
 
-// compute(i) of each element.
-template <class Compute>
-void for_each(kernel::ThreadPool& pool, std::size_t count, Compute compute) {
-  pool.parallel_for(static_cast<std::int64_t>(count), kElementsAtOnce,
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t i = begin; i < end; ++i)
-                        compute(static_cast<std::size_t>(i));
-                    });
-}
-
 }  // namespace
 
 void orthogonalize(kernel::ThreadPool& pool, std::span<float> matrix, std::int64_t rows,
@@ -95,7 +85,7 @@ void orthogonalize(kernel::ThreadPool& pool, std::span<float> matrix, std::int64
   };
   std::vector<float> other(matrix.size()), gram(square), cubic(square);
   const float norm = std::max(static_cast<float>(l2_norm(pool, matrix)), kNormMin);
-  for_each(pool, matrix.size(), [&](std::size_t i) { matrix[i] = matrix[i] / norm; });
+  for_each_element(pool, std::ssize(matrix), [&](std::size_t i) { matrix[i] = matrix[i] / norm; });
   std::span<float> x = matrix, next = other;
   for (int i = 0; i < iterations; ++i) {
     // x x^T of what is wide, x^T x of what is high.
@@ -107,8 +97,9 @@ void orthogonalize(kernel::ThreadPool& pool, std::span<float> matrix, std::int64
     const kernel::Factor factor{gram.data(), shorter, 1};
     multiply_symmetric(pool, factor, factor, shorter, shorter, cubic.data());
     told();
-    for_each(pool, square, [&](std::size_t at) { cubic[at] = kB * gram[at] + kC * cubic[at]; });
-    for_each(pool, x.size(), [&](std::size_t at) { next[at] = kA * x[at]; });
+    for_each_element(pool, std::ssize(gram),
+                     [&](std::size_t at) { cubic[at] = kB * gram[at] + kC * cubic[at]; });
+    for_each_element(pool, std::ssize(x), [&](std::size_t at) { next[at] = kA * x[at]; });
     if (rows > columns)
       multiply_add(pool, x.data(), cubic.data(), rows, columns, columns, next.data());
     else
