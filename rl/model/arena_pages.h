@@ -28,8 +28,8 @@ class ArenaPages {
   /// The same, and what is taken again is zero.
   void give_back_zeros(const RangeSet& elements);
 
-  /// What is there and is read no more: whole pages of it have no memory until somebody
-  /// writes again.
+  /// What is there and is read no more: whole pages of it have no memory until they are
+  /// written again.
   void forget(const ArenaRange& range) const;
 
   /// Elements that may be used now, and the most that there were since reset_most(), whole pages.
