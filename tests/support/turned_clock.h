@@ -18,13 +18,14 @@
 namespace support {
 
 /// The clock of the runtime while it lives; made before the loops that run on it, of which there is
-/// one at most. Nothing else is simulated: a part that asks for more has no business with it.
-class TurnedClock final : public runtime::Simulation {
+/// one at most. Nothing else is simulated: a part that asks for more has no business with it, or
+/// its test derives what that is.
+class TurnedClock : public runtime::Simulation {
  public:
   using Duration = runtime::Deadline::duration;
 
   TurnedClock() { runtime::install_simulation(this); }
-  ~TurnedClock() { runtime::install_simulation(nullptr); }
+  virtual ~TurnedClock() { runtime::install_simulation(nullptr); }
   TurnedClock(const TurnedClock&) = delete;
   TurnedClock& operator=(const TurnedClock&) = delete;
 
@@ -42,6 +43,8 @@ class TurnedClock final : public runtime::Simulation {
     }
     now_ = end;
   }
+  /// Runs what is ready now.
+  void settle() { turn({}); }
 
   std::uint64_t call_at(Time at, std::function<void()> action) override {
     alarms_.emplace(std::pair(at, ++last_id_), std::move(action));

@@ -1,0 +1,69 @@
+// ChannelPair: two ends of a connection on one loop, whose peers are who the test says.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "runtime/transport/blocking.h"
+#include "runtime/transport/channel.h"
+#include "runtime/transport/socket_stream.h"
+#include "tests/support/eventually.h"
+
+namespace runtime {
+
+inline PeerInfo peer_of(Role role) {
+  PeerInfo peer;
+  peer.role = role;
+  peer.address = "unix:/test";
+  return peer;
+}
+
+/// Without a handshake. The ends are closed with it; neither needs to have a handler.
+class ChannelPair {
+ public:
+  /// `far_peer`: who `near` says is at its other end.
+  explicit ChannelPair(EventLoop& loop, PeerInfo far_peer = peer_of(Role::kWorker),
+                       PeerInfo near_peer = peer_of(Role::kNode)) {
+    int sockets[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets), 0);
+    near = channel_on(loop, sockets[0], std::move(far_peer));
+    far = channel_on(loop, sockets[1], std::move(near_peer));
+  }
+  ~ChannelPair() { close(); }
+  /// Any thread; what it calls back comes on the loop.
+  void close() {
+    near->close(cancelled("test over"));
+    far->close(cancelled("test over"));
+  }
+
+  std::shared_ptr<Channel> near, far;
+
+ private:
+  static std::shared_ptr<Channel> channel_on(EventLoop& loop, int fd, PeerInfo peer) {
+    Channel::Socket socket(loop.context(), asio::generic::stream_protocol(AF_UNIX, 0), fd);
+    return std::make_shared<Channel>(loop, std::move(socket), std::make_unique<PlainStream>(true),
+                                     std::move(peer), ChannelOptions{});
+  }
+};
+
+/// Does it on the loop, and waits until it is done.
+template <class Work>
+void run_on(EventLoop& loop, Work work) {
+  on_loop(loop, [&] {
+    work();
+    return true;
+  });
+}
+
+/// Waits until the condition, which is looked at on the loop, holds.
+template <class Condition>
+bool comes_true(EventLoop& loop, Condition condition) {
+  return support::eventually([&] { return on_loop(loop, [&] { return bool(condition()); }); },
+                             std::chrono::seconds(20), std::chrono::milliseconds(1));
+}
+
+}  // namespace runtime
