@@ -5,13 +5,13 @@
 namespace runtime::object_detail {
 namespace {
 
-constexpr std::uint64_t kSegmentBytes = 16 * kPageBytes;
+constexpr std::uint64_t kSixteenPages = 16 * kPageBytes;
 
 // A store with the process that owns an extent, and one that borrows.
 class BorrowersTest : public ::testing::Test {
  protected:
   BorrowersTest() {
-    auto segment = Segment::create(kSegmentBytes);
+    auto segment = Segment::create(kSixteenPages);
     EXPECT_TRUE(segment.ok()) << segment.status().to_string();
     memory_ = std::make_shared<StoreMemory>(loop_, *std::move(segment), ObjectStoreOptions());
     borrowers_ = std::make_shared<Borrowers>(memory_, peers_, node_, clients_, ended_);
