@@ -219,7 +219,10 @@ int Runtime::run_worker() {
   impl_->registry->seal();
   impl_->process = Process::make(impl_->registry);
   impl_->generation = fork_generation();
-  auto worker = Worker::start(impl_->process, *this);
+  auto worker = Worker::start(impl_->process, [this](const ConstructorEntry& constructor,
+                                                     Decoder& arguments, Deadline deadline) {
+    return constructor.construct(*this, arguments, deadline);
+  });
   if (!worker.ok()) {
     const int code = runtime_detail::exit_code(worker.status());
     return worker.status().code() == ErrorCode::kResourceExhausted ? kNoRoomExitCode : code;

@@ -539,7 +539,7 @@ Status ActorHost::construct(ActorJob& job) {
   try {
     Decoder decoder(*std::move(bytes), arguments.refs, context_->process);
     const RunningCall running({{id_, nullptr, 0}, &(*found)->name(), &kConstructor});
-    auto made = constructor->construct(context_->runtime, decoder, job.deadline);
+    auto made = context_->make_actor(*constructor, decoder, job.deadline);
     if (!made.ok()) return made.status().with_context(job.spec->class_name);
     actor_ = *std::move(made);
     if (job.spec->saved_state) {

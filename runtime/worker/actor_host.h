@@ -43,14 +43,21 @@ struct ActorHostOptions {
   std::size_t unread_bytes_max = 16 << 20;
 };
 
+/// Makes an actor by an entry of the program's table, as ConstructorEntry::construct. On the
+/// actor's thread.
+using ActorMaker = std::function<Result<std::shared_ptr<void>>(
+    const ConstructorEntry& constructor, Decoder& arguments, Deadline deadline)>;
+
 /// What all actors of a process share. The executor outlives every stop() and push().
 struct HostContext {
-  HostContext(std::shared_ptr<Process> host_process, Runtime& host_runtime,
+  HostContext(std::shared_ptr<Process> host_process, ActorMaker actor_maker,
               ActorExecutor& host_executor)
-      : process(std::move(host_process)), runtime(host_runtime), executor(host_executor) {}
+      : process(std::move(host_process)),
+        make_actor(std::move(actor_maker)),
+        executor(host_executor) {}
 
   const std::shared_ptr<Process> process;
-  Runtime& runtime;
+  const ActorMaker make_actor;
   ActorExecutor& executor;
   ActorHostOptions options{};
   mutable HeldResults held{};

@@ -19,11 +19,11 @@ namespace {
 constexpr std::chrono::milliseconds kGrace{500};
 }  // namespace
 
-Worker::Worker(std::shared_ptr<Process> process, Runtime& runtime)
+Worker::Worker(std::shared_ptr<Process> process, ActorMaker make_actor)
     : process_(std::move(process)),
       executor_(process_->loop()),
       actors_(std::make_shared<ActorTable>(
-          std::make_shared<const HostContext>(process_, runtime, executor_))) {}
+          std::make_shared<const HostContext>(process_, std::move(make_actor), executor_))) {}
 
 Worker::~Worker() {
   // A worker that was drained ends while its node is still there to call.
@@ -38,12 +38,13 @@ Worker::~Worker() {
   if (listener_) listener_->stop();
 }
 
-Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, Runtime& runtime) {
+Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process,
+                                              ActorMaker make_actor) {
   auto node = NodeClient::connect_worker(process->loop(), deadline_after(std::chrono::seconds(10)));
   if (!node.ok()) return node.status();
   process->attach(*std::move(node));
   if (process->activity()) install_stack_handler(process->activity());
-  std::unique_ptr<Worker> worker(new Worker(process, runtime));
+  std::unique_ptr<Worker> worker(new Worker(process, std::move(make_actor)));
 
   auto endpoint = Endpoint::unix_socket(process->node().worker_socket_path());
   if (!endpoint.ok()) return endpoint.status();

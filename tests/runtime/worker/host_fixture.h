@@ -1,0 +1,238 @@
+// One actor in this process, without a cluster: a real executor and real channels, and fakes of
+// what makes the actor and of its callers.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/call/call_wire.h"
+#include "runtime/call/invoke.h"
+#include "runtime/call/process.h"
+#include "runtime/runtime_templates.h"
+#include "runtime/worker/actor_executor.h"
+#include "runtime/worker/actor_host.h"
+#include "tests/support/channel_pair.h"
+
+namespace runtime::test {
+
+/// What a test sees of an actor, and how it holds the actor's methods up.
+class Stage {
+ public:
+  void enter(int number) {
+    std::lock_guard lock(mutex_);
+    entered_.push_back(number);
+    changed_.notify_all();
+  }
+  void pass(int number) {
+    enter(number);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return open_; });
+  }
+  void open() {
+    std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  /// Waits until so many calls have begun.
+  void await(std::size_t calls) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30),
+                                  [&] { return entered_.size() >= calls; }));
+  }
+  /// The calls that have begun, by what they were called with.
+  std::vector<int> entered() const {
+    std::lock_guard lock(mutex_);
+    return entered_;
+  }
+
+  Status refusal;               // of the constructor
+  std::atomic<int> actors = 0;  // that live
+  std::atomic<int> made_ever = 0;
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> entered_;
+  bool open_ = false;
+};
+
+class Performer {
+ public:
+  explicit Performer(Stage& stage) : stage_(stage) {
+    ++stage_.actors;
+    ++stage_.made_ever;
+  }
+  Performer(const Performer&) = delete;
+  Performer& operator=(const Performer&) = delete;
+  ~Performer() { --stage_.actors; }
+
+  int add(int number) {
+    stage_.enter(number);
+    return total_ += number;
+  }
+  int hold(int number) {
+    stage_.pass(number);
+    return total_ += number;
+  }
+  /// As hold(), without what several threads would share.
+  int pass(int number) {
+    stage_.pass(number);
+    return number;
+  }
+  int unregistered(int number) { return number; }
+  int fail(int number) {
+    stage_.enter(number);
+    throw std::runtime_error("the performer fell");
+  }
+  Status await_cancel(const CallContext& call, int number) {
+    std::promise<void> told;
+    const std::stop_callback hear(call.stop_token(), [&] { told.set_value(); });
+    stage_.enter(number);
+    told.get_future().wait();
+    return call.status();
+  }
+
+ private:
+  Stage& stage_;
+  int total_ = 0;
+};
+
+/// Its function is never called: a test's ActorMaker makes the actors.
+inline ConstructorEntry performer_constructor{typeid(Performer), "()", nullptr};
+
+inline ActorSpec performer_spec(ActorId actor, const ExecutionOptions& execution = {}) {
+  ActorSpec spec;
+  spec.actor = actor;
+  spec.class_name = "Performer";
+  auto constructor =
+      encode_constructor(std::string(performer_constructor.signature), ObjectValue{}, execution);
+  EXPECT_TRUE(constructor.ok());
+  spec.constructor_args = *std::move(constructor);
+  return spec;
+}
+
+/// What a caller gets.
+struct CallAnswer {
+  Status status;
+  bool gone = false;
+  int value = 0;
+};
+using Pending = std::future<Result<Message>>;
+
+class WorkerPartTest : public ::testing::Test {
+ protected:
+  WorkerPartTest() : registry_(std::make_shared<Registry>()) {
+    ActorClass& known = registry_->add("Performer", typeid(Performer));
+    known.add(runtime_detail::method_entry<Performer>(method("add", &Performer::add)));
+    known.add(runtime_detail::method_entry<Performer>(method("hold", &Performer::hold)));
+    known.add(runtime_detail::method_entry<Performer>(method("pass", &Performer::pass)));
+    known.add(runtime_detail::method_entry<Performer>(method("fail", &Performer::fail)));
+    known.add(
+        runtime_detail::method_entry<Performer>(method("await_cancel", &Performer::await_cancel)));
+    registry_->seal();
+    class_ = &known;
+    process_ = Process::make(registry_);
+    executor_.emplace(process_->loop());
+    caller_.emplace(process_->loop());
+    server_ = std::thread([this] { executor_->run(); });
+  }
+  ~WorkerPartTest() override {
+    stage_.open();
+    stop_serving();
+    caller_.reset();
+    process_->shut_down();
+  }
+  /// No turn runs any more.
+  void stop_serving() {
+    if (!server_.joinable()) return;
+    executor_->stop();
+    server_.join();
+  }
+
+  std::shared_ptr<const HostContext> context(ActorHostOptions options = {}) {
+    auto made = std::make_shared<HostContext>(
+        process_,
+        [this](const ConstructorEntry& constructor, Decoder&,
+               Deadline) -> Result<std::shared_ptr<void>> {
+          EXPECT_EQ(&constructor, &performer_constructor);
+          if (!stage_.refusal.ok()) return stage_.refusal;
+          return std::shared_ptr<void>(std::make_shared<Performer>(stage_));
+        },
+        *executor_);
+    made->options = options;
+    return made;
+  }
+
+  /// Sends a call to the far end of `caller`.
+  template <class M>
+  Pending call(support::ChannelPair& caller, CallRequest request, M method, int number) {
+    const MethodEntry* entry = class_->find(MethodKey::of(method));
+    request.method = entry ? entry->id : 1;
+    request.deadline_ms = 30'000;
+    request.sequence = ++sequence_;
+    ObjectValue arguments;
+    arguments.bytes = with_arguments<typename MethodTraits<M>::Params>(
+        [](Encoder& encoder) { return encoder.to_buffer(); }, number);
+    Result<Buffer> meta = encode_call(request, arguments);
+    EXPECT_TRUE(meta.ok());
+    Message message;
+    message.kind = FrameKind::kCall;
+    message.meta = *std::move(meta);
+    message.payload = arguments.bytes;
+    std::promise<Result<Message>> answer;
+    Pending pending = answer.get_future();
+    caller.near->request(std::move(message), deadline_after(std::chrono::seconds(60)),
+                         [answer = std::move(answer)](Result<Message> reply) mutable {
+                           answer.set_value(std::move(reply));
+                         });
+    return pending;
+  }
+  CallAnswer answer(Pending pending) {
+    Result<Message> reply = pending.get();
+    if (!reply.ok()) return {reply.status()};
+    CallReply decoded;
+    ObjectValue value;
+    const Status status = decode_reply(
+        reply->meta, reply->payload.first(), process_, [] { return nullptr; }, &decoded, &value);
+    EXPECT_TRUE(status.ok()) << status.message();
+    CallAnswer answer{decoded.status, decoded.gone};
+    if (decoded.status.ok() && !value.bytes.bytes().empty()) {
+      Decoder decoder(value.bytes);
+      answer.value = *decode_all<int>(decoder);
+    }
+    return answer;
+  }
+  /// Runs on the loop, and waits for it.
+  void on_loop(const std::function<void()>& action) {
+    Event done(process_->loop());
+    process_->loop().post([&] {
+      action();
+      done.set();
+    });
+    EXPECT_TRUE(process_->loop().run_until(done, deadline_after(std::chrono::seconds(30))));
+  }
+
+  Stage stage_;
+  std::shared_ptr<Registry> registry_;
+  const ActorClass* class_ = nullptr;
+  std::shared_ptr<Process> process_;
+  std::optional<ActorExecutor> executor_;
+  std::optional<support::ChannelPair> caller_;
+  std::thread server_;
+  const ActorId actor_ = ActorId::random();
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace runtime::test
