@@ -36,8 +36,8 @@ Result<fs::path> cache_place() {
   return *home / ".cache" / "starling";
 }
 
-/// Whatever the umask: a group may write to nothing that is made (umask 0002), and jobs of other
-/// users on a node of root's get through to their own folders (umask 0077).
+/// The umask does not matter. With 0002, a group may still write to nothing that is made. With
+/// 0077, jobs of other users on a node of root's still get through to their own folders.
 Status make_unshared_folders(const fs::path& folder) {
   std::error_code error;
   if (folder.empty() || fs::is_directory(folder, error)) return {};

@@ -28,8 +28,8 @@ namespace {
 // given up.
 constexpr auto kDrainMax = std::chrono::milliseconds(200);
 
-// Between two times that supervisors are had to go on, should their program have stopped them; and
-// between two looks whether the last of them has ended.
+// The first: between two times that supervisors are made to go on, in case their program has
+// stopped them. The second: between two looks whether the last of them has ended.
 constexpr std::chrono::milliseconds kResumePause{500};
 constexpr std::chrono::milliseconds kLastSupervisorLook{20};
 // How long those that are to kill everything have for it.

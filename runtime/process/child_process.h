@@ -39,9 +39,8 @@ struct ProcessHandlers {
 };
 
 /// Runs in its own process group, which is killed when the process ends, and gets SIGKILL when
-/// this process dies. Use it on the loop only: the
-/// kernel ties that signal to the thread that starts the child, which must live as long as the
-/// process. A node's loop runs on its main thread.
+/// this process dies. Use it on the loop only. The kernel ties that signal to the thread that
+/// starts the child, which must live as long as the process. A node's loop runs on its main thread.
 class ChildProcess {
  public:
   /// Errors: kNotFound and kInvalidArgument name the program that cannot be executed, or the
@@ -58,8 +57,8 @@ class ChildProcess {
   /// Sends a signal to the whole group.
   virtual void signal(int number) = 0;
   /// SIGTERM to the group now, SIGKILL to what is left of it after `grace`; a grace of zero kills
-  /// at once. Of one that is supervised, to all that it started: the first process may end before
-  /// others, as a shell does, and on_exit waits for the last one.
+  /// at once. Under a supervisor, both go to all that the process started. The first process may
+  /// end before others, as a shell does; on_exit waits for the last one.
   virtual void end(std::chrono::milliseconds grace) = 0;
   /// Back-pressure: while paused its output is not read, so that it blocks when the pipe is full.
   virtual void pause_output(bool paused) = 0;

@@ -27,9 +27,9 @@ class StartReport {
   bool background_ = false;
 };
 
-/// Forks; `body` runs in its own session, without a terminal and with no descriptors but
-/// stdin, stdout and stderr, and its result is that process's exit code. The caller waits for the
-/// report and returns the command's exit code: 0 or 1. Call it before any thread is started.
+/// Forks. `body` runs in its own session, without a terminal and with no descriptors but stdin,
+/// stdout and stderr. Its result is that process's exit code. The caller waits for the report and
+/// returns the command's exit code: 0 or 1. Call it before any thread is started.
 int run_in_background(const std::function<int(StartReport& report)>& body);
 
 /// For process 1 of a PID namespace, in a container say: `body` runs in a child, whose exit code is

@@ -31,8 +31,8 @@ constexpr std::size_t kContentDigits = 64;  // of a ContentHash
 constexpr std::size_t kProgramDigits = 32;  // of an Xxh3Hash
 constexpr std::uint64_t kCacheDiskParts = 2;
 constexpr int kOthersDepth = 2;
-// What was used less long ago may be about to be used by others: where another cache has to give
-// way, and on a file system without locks.
+// What was used less long ago may be about to be used by others. This counts where another cache
+// has to give way, and on a file system without locks.
 constexpr std::chrono::milliseconds kSurelyUnused = std::chrono::minutes(10);
 constexpr int kBeginTries = 10;
 

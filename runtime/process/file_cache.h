@@ -21,9 +21,9 @@ struct FileCacheOptions {
 };
 
 /// A file is in use while a process has it locked (FileLock, shared or not). What is not in use may
-/// be removed at any time, also by other nodes of this machine: those used longest ago first. Only
-/// of a folder with a cache's mark, and only what is named by a hash, or is in a folder named so,
-/// is ever counted or removed. A value; any thread.
+/// be removed at any time, also by other nodes of this machine: those used longest ago first. A
+/// file is counted or removed only if its folder has a cache's mark. Its name, or that of the
+/// folder that it is in, must also be a hash. A value; any thread.
 class FileCache {
  public:
   /// Of a file that is not to be removed though it is not locked.
@@ -37,7 +37,7 @@ class FileCache {
   Status make() const;
   /// Errors: as make_cache_folder() has them for what is there; none where nothing is.
   Status check() const;
-  /// Begins a file next to `file` that is to take its place: it is locked, so that only what a dead
+  /// Begins a file next to `file` that is to take its place. It is locked, so that only what a dead
   /// node has left is taken for that. Makes room. Errors: kResourceExhausted (the disk is full),
   /// what opening can say.
   Result<FileDescriptor> begin(const std::filesystem::path& part, unsigned mode,

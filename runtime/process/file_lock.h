@@ -1,4 +1,4 @@
-// Locks on files and folders (flock) that say whether the process that made them lives: the kernel
+// Locks on files and folders (flock) that say whether the process that made them lives. The kernel
 // releases them with the process, in whichever PID namespace or on whichever machine it ran.
 #pragma once
 

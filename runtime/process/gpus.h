@@ -27,8 +27,9 @@ Result<std::vector<GpuDevice>> nvml_devices();
 /// (--num-gpus) counts on.
 std::vector<std::string> gpu_names(std::size_t count);
 
-/// How many GPUs this node can give to actors: those that its own CUDA_VISIBLE_DEVICES leaves it,
-/// of what NVML finds, or the kernel's driver where NVML is not installed; 0 without either.
+/// How many GPUs this node can give to actors: those of the machine that its own
+/// CUDA_VISIBLE_DEVICES leaves it. NVML finds them, or the kernel's driver where NVML is not
+/// installed; 0 without either.
 int machine_gpus();
 
 /// What has a process see these of the node's GPUs and no others. `names` as gpu_names() gave them.

@@ -16,8 +16,8 @@ class HeldProgram {
   /// be opened is looked up by its path at each start.
   explicit HeldProgram(std::string path);
 
-  /// What to execute, in this process and in those that it forks: the path while the file there is
-  /// the one that was opened, so that the process has its name; else the open file.
+  /// What to execute, in this process and in those that it forks. It is the path while the file
+  /// there is the one that was opened, so that the process has its name. Else it is the open file.
   std::string to_execute() const;
 
  private:

@@ -12,11 +12,11 @@ namespace runtime {
 
 class LogKeeper;
 
-/// Appends to a file; at `bytes_max`, or what the keeper says, the file becomes "<name>.1" and a
-/// new one begins, so that a log takes at most twice that. What cannot be written is dropped, with
-/// a warning and later a line that says how much: a full disk must not stop the work that is
-/// logged. Locked (FileLock) while it is open, so that no process takes it for that of an ended
-/// process. Removed at the end if nothing was written.
+/// Appends to a file. At `bytes_max`, or what the keeper says, the file becomes "<name>.1" and a
+/// new one begins: a log takes at most twice that. What cannot be written is dropped, since a full
+/// disk must not stop the work that is logged. A warning says so, and later a line says how much.
+/// Locked (FileLock) while it is open, so that no process takes it for that of an ended process.
+/// Removed at the end if nothing was written.
 class LogFile {
  public:
   static constexpr std::uint64_t kBytesMax = 64ull << 20;

@@ -25,9 +25,9 @@ struct LogKeeperOptions {
 };
 
 /// All logs together take at most `bytes_max`, and a quarter of what the disk has for them. They
-/// leave a part of the disk free (kept_free_bytes()), for the journal. For that those of what
-/// has ended go, and older halves, the oldest first; then the largest begin again; and what would
-/// still take too much is not written. Lives on the event loop.
+/// leave a part of the disk free (kept_free_bytes()), for the journal. To make room, logs of what
+/// has ended go first, and older halves, the oldest first. Then the largest logs begin again. What
+/// would still take too much is not written. Lives on the event loop.
 class LogKeeper {
  public:
   /// The least that logs may take, unless the disk is nearly full.

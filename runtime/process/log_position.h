@@ -1,5 +1,5 @@
-// The number of bytes of a log before the files that are kept of it: in "<name>.begin" next to
-// them, since neither knows what was there before.
+// The number of bytes of a log before the files that are kept of it. It is in "<name>.begin" next
+// to them, since neither knows what was there before.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace runtime {
 
-/// Tells a log's file from the others that it consists of, under whatever name: by its inode, and
-/// by when it was made, since inodes are used again. 0: unknown.
+/// Tells a log's file from the others of that log, under whatever name. It uses the inode, and the
+/// time when it was made, since inodes are used again. 0: unknown.
 std::uint64_t log_file_identity(int fd);
 
 /// Of one of a log's files.

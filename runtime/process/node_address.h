@@ -9,9 +9,9 @@
 
 namespace runtime {
 
-/// Whether a node that listens at `bound` is what a connection from this machine to `wanted`
-/// reaches: the same port, and hosts of which one is a name of the other, or any address of this
-/// machine where all are listened at. Cost: host names are looked up.
+/// Whether a connection from this machine to `wanted` reaches a node that listens at `bound`. It
+/// does if the ports are the same, and one host is a name of the other or `bound` is any address of
+/// this machine. Cost: host names are looked up.
 bool leads_to(const Endpoint& wanted, const Endpoint& bound);
 
 /// The session of the node at HOST:PORT; null: there is none. The text that a node prints comes

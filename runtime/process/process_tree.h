@@ -18,8 +18,8 @@ class ProcessTree {
   ProcessTree& operator=(const ProcessTree&) = delete;
   ~ProcessTree();
 
-  /// Stops all that `root` has started and all that this started, until no new one appears, and
-  /// kills them: a process that is stopped starts no others. Not `root`. False: none is left.
+  /// Stops all that `root` has started, directly or not, until no new one appears, and kills them.
+  /// A process that is stopped starts no others. Not `root`. False: none is left.
   bool kill_round();
   /// Whether the last rounds, for two seconds, found the same ones: they are in the kernel, or
   /// another user's whom this process may not signal.

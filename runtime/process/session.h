@@ -53,9 +53,9 @@ struct SessionInfo {
 };
 
 /// The user's folder of sessions: `starling-$UID` in XDG_RUNTIME_DIR or /tmp. If
-/// STARLING_SESSION_ROOT is set: the folder that it names, if that does not exist yet, has the
-/// mark of this user's Starling or holds a living node of this user; otherwise `starling-$UID` in
-/// it.
+/// STARLING_SESSION_ROOT is set, it is the folder that this names, or `starling-$UID` in it. It is
+/// the folder itself if that does not exist yet, has the mark of this user's Starling, or holds a
+/// living node of theirs.
 std::filesystem::path session_root();
 
 /// The name of a root's mark, and of the file that a living node has locked.
@@ -95,8 +95,8 @@ Result<ClusterAddress> address_of(const SessionInfo& session);
 /// STARLING_TOKEN, else the file that STARLING_TOKEN_FILE names, else empty. Errors: the file
 /// cannot be read, or is empty.
 Result<std::string> token_from_environment();
-/// Environment variables with which a process reads the token in that file, whatever is in this
-/// process's own environment: that token may have been replaced since.
+/// Environment variables with which a process reads the token in that file. They count whatever is
+/// in this process's own environment, whose token may have been replaced since.
 std::vector<std::string> token_variables(const std::filesystem::path& file);
 /// Errors: kNotFound, kInvalidArgument (not a file, empty).
 Result<std::string> read_token_file(const std::string& file);

@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Folders of ended nodes keep their logs this long, of kEndedNodesMax nodes and kEndedNodesBytesMax
-// in all, if a quarter of what the disk has for them is not less.
+// Folders of ended nodes keep their logs this long. At most kEndedNodesMax nodes do, with
+// kEndedNodesBytesMax in all, or a quarter of what the disk has for them if that is less.
 constexpr auto kLogsKept = std::chrono::hours(24 * 7);
 constexpr std::uint64_t kEndedNodesBytesMax = 2ull << 30;
 constexpr std::size_t kEndedNodesMax = 200;
@@ -109,7 +109,7 @@ void trim_ended(std::vector<EndedNode> ended, const fs::path& root) {
   }
 }
 
-/// After the end of the node in `dir`: its cluster's token goes with the last of its nodes, and
+/// After the end of the node in `dir`. Its cluster's token goes with the last of its nodes, and
 /// `last` goes on to another of them.
 void forget(const fs::path& dir, const std::vector<SessionInfo>& running) {
   const fs::path cluster_dir = dir.parent_path();

@@ -12,8 +12,8 @@
 
 namespace runtime {
 
-/// A node's folder, locked for as long as this object: by that others know that the node lives, and
-/// cleaners of temporary folders leave it alone. Not thread-safe.
+/// A node's folder, locked for as long as this object. The lock tells others that the node lives,
+/// and cleaners of temporary folders leave it alone. Not thread-safe.
 class SessionFolder {
  public:
   /// Makes `<root>/<cluster>/<node>/logs`, all 0700, and the token's file. What dead nodes of this
@@ -56,8 +56,8 @@ class SessionFolder {
 void remove_session(const std::filesystem::path& dir);
 
 /// Removes what dead nodes of this user left: run files and spilled objects at once, their folders
-/// with the logs after a week, or once all of them are more than 200 or have more than 2 GiB (or a
-/// quarter of what the disk has): those that ended longest ago.
+/// with the logs after a week. Folders go earlier, those that ended longest ago first, if they are
+/// more than 200. So they do if they have more than 2 GiB (or a quarter of what the disk has).
 void remove_dead_sessions(const std::filesystem::path& root = session_root());
 
 /// The root of the cluster that a program has for itself, if no other has that name.
@@ -73,8 +73,8 @@ struct LocalRoot {
 /// same pid in another PID namespace. Errors: as make_session_root().
 Result<LocalRoot> make_local_root(std::int32_t program);
 
-/// Removes the roots of programs that were killed before they could: those with a root's mark whose
-/// lock no process holds, and in which no node lives.
+/// Removes the roots of programs that were killed before they could. Such a root has a root's mark,
+/// its lock is held by no process, and no node lives in it.
 void remove_dead_local_roots();
 
 /// Makes a root of sessions by itself, as one that STARLING_SESSION_ROOT may name. Errors: as

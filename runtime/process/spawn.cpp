@@ -109,7 +109,7 @@ void continue_under_supervisor(SpawnPlan& plan) {
 }
 
 /// The child's side. Nothing here may allocate or take a lock, since another thread may have held
-/// one, nor change what the parent still reads, since its memory may be shared.
+/// one. Nor may it change what the parent still reads, since its memory may be shared.
 [[noreturn, gnu::noinline]] void run_child(SpawnPlan& plan) {
   const SpawnSpec& spec = plan.spec;
   plan.child.join_group();
@@ -132,9 +132,9 @@ void continue_under_supervisor(SpawnPlan& plan) {
 }
 
 /// vfork(): the child has the parent's memory, and this thread waits, until it executes a program.
-/// Not for a child that becomes another user, since the kernel would take that for a change of
-/// this process, whose memory it protects from then on. Nor under a supervisor, which stays a copy.
-/// Its own frame, and one for run_child(): the child may write to nothing that is live here.
+/// Not for a child that becomes another user. The kernel would take that for a change of this
+/// process, whose memory it protects from then on. Nor under a supervisor, which stays a copy. Its
+/// own frame, and one for run_child(): the child may write to nothing that is live here.
 [[gnu::noinline]] pid_t start_child(SpawnPlan& plan) {
   const bool copies_memory = plan.spec.user.has_value() || plan.orders >= 0;
   const pid_t pid = copies_memory ? ::fork() : ::vfork();

@@ -29,9 +29,9 @@ struct SpawnSpec {
 
 /// Starts the program and returns when it is executed. Any thread: a death signal comes at the end
 /// of the calling one. Memory is not copied but for a child with another user or a supervisor, so
-/// that a process of many gigabytes starts one at once. Errors name the program: kNotFound and
-/// kInvalidArgument, it cannot be executed (or the folder not entered, the user not become);
-/// kResourceExhausted, too many processes or descriptors.
+/// that a process of many gigabytes starts one at once. Errors name the program. kNotFound and
+/// kInvalidArgument: it cannot be executed (or the folder not entered, the user not become).
+/// kResourceExhausted: too many processes or descriptors.
 Result<SpawnedProcess> spawn_process(const SpawnSpec& spec);
 
 /// A copy of this process that runs `body` and exits with its result, without destructors of

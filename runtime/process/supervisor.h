@@ -1,6 +1,6 @@
-// The supervisor of a program: a process between a node and the program, to which all that the
-// program started belongs, in its own sessions and process groups too. A second one stands above
-// it, since a program of the same user can kill or stop its parent.
+// The supervisor of a program: a process between a node and the program. All that the program
+// started belongs to it, in its own sessions and process groups too. A second one stands above it,
+// since a program of the same user can kill or stop its parent.
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +23,9 @@ void adopt_orphans();
 /// descriptors are closed. Allocates nothing and takes no locks: runs after fork().
 [[noreturn]] void supervise(pid_t program, pid_t keeper, int orders);
 
-/// The keeper of a supervisor, its child. It has a supervisor that was stopped go on, does its work
-/// when it was killed or does not do it, and ends as it did. Else as supervise().
+/// The keeper of a supervisor, its child. It makes a supervisor that was stopped go on, and ends as
+/// that did. It does the supervisor's work when that was killed or does not do it. Else as
+/// supervise().
 [[noreturn]] void keep_supervisor(pid_t supervisor, int orders);
 
 }  // namespace runtime
