@@ -1,5 +1,5 @@
-// Buffer and Payload: immutable bytes with shared ownership, so that slices of a received block, of
-// shared memory or of a caller's vector all travel without a copy.
+// Buffer and Payload: immutable bytes with shared ownership. Slices of a received block, of shared
+// memory or of a caller's vector all travel without a copy.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ class Buffer {
     return copy_of(std::as_bytes(std::span(text.data(), text.size())));
   }
 
-  /// A fresh block of `size` uninitialised bytes, aligned to 64 from 4 KiB on and to 16 below;
-  /// `*writable` is where to fill it in before the buffer is shared.
+  /// A fresh block of `size` uninitialised bytes, aligned to 64 from 4 KiB on and to 16 below. Fill
+  /// it in at `*writable` before the buffer is shared.
   static Buffer allocate(std::size_t size, std::byte** writable);
 
   /// Takes over a vector of trivially copyable elements (or a string) without copying it.

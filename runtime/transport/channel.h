@@ -72,13 +72,13 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   Channel& operator=(const Channel&) = delete;
   ~Channel();
 
-  /// Sends a request. The reply is a frame of the peer, or a failure: kDeadlineExceeded (the peer
-  /// may still act on it), kUnavailable (connection closed, with the reason), kResourceExhausted
-  /// (queue or table full; nothing was sent).
+  /// Sends a request. The reply is a frame of the peer, or a failure. kDeadlineExceeded: the peer
+  /// may still act on it. kUnavailable: connection closed, with the reason. kResourceExhausted:
+  /// queue or table full; nothing was sent.
   void request(Message message, Deadline deadline, Reply reply);
   /// The same with a buffer for the reply's payload. A large payload (64 KiB and up) of exactly
-  /// `target.size()` bytes is received straight into it, and the reply's payload is then a view of
-  /// it. `target` stays valid while `owner` lives.
+  /// `target.size()` bytes is received straight into `target`. The reply's payload is then a view
+  /// of it. `target` stays valid while `owner` lives.
   void request_into(Message message, Deadline deadline, std::span<std::byte> target,
                     std::shared_ptr<void> owner, Reply reply);
   /// The same for coroutines; resumes on the loop.

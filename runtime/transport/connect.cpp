@@ -71,8 +71,8 @@ asio::awaitable<Result<Connected>> connect_by_token(EventLoop& loop, Endpoint en
 }
 
 /// While the cluster's token is being changed, the peer may not know the new one yet, or this
-/// process may not: then another one that counts is tried. That the present one was
-/// refused is told if all are.
+/// process may not. Then another one that counts is tried. If all are refused, the refusal of the
+/// present one is told.
 asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoint,
                                                 Credentials credentials, ConnectOptions options,
                                                 SessionTerms& terms) {

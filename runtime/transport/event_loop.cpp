@@ -45,8 +45,8 @@ constexpr int kSkippedMax = 256;
 // leaves.
 constexpr int kIdleTicks = 8;
 
-/// Whether looking is worth it for this thread: it is as long as the last look found something;
-/// each one in vain halves how often it is tried.
+/// Whether looking is worth it for this thread. It is as long as the last look found something.
+/// Each look in vain halves how often it is tried.
 class Outlook {
  public:
   bool worth_looking() {

@@ -5,9 +5,8 @@
 // set or there is no leader. When no thread waits, a background thread becomes the leader after
 // about a millisecond, or at once when work is posted.
 //
-// Invariants: at most one thread runs handlers at any time (so handlers need no lock
-// among themselves); a waiter sees that its Event was set without any further
-// wake-up.
+// Invariants: At most one thread runs handlers at any time, so handlers need no lock among
+// themselves. A waiter sees that its Event was set without any further wake-up.
 #pragma once
 
 #include <atomic>

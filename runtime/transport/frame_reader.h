@@ -2,7 +2,7 @@
 //
 // Bytes are received into blocks of 64 KiB; frames that fit are handed out as slices of the block,
 // without a copy. A larger frame gets its own memory (or the target that the sink names) and is
-// received right into it. A block is reused once no slice of it is left, so keep a delivered buffer
+// received right into it. A block is reused once no slice of it is left. So keep a delivered buffer
 // only as long as you need it, and copy small things that you keep for long.
 #pragma once
 

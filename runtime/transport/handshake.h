@@ -136,8 +136,8 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
                                                      std::string address,
                                                      const SessionAnswer& answer,
                                                      SessionTerms& terms);
-/// Reads what a connection begins with, nothing more: the bytes that all preambles have in common,
-/// or what a peer that speaks HTTP has sent of them.
+/// Reads what a connection begins with, nothing more. That is the bytes that all preambles have in
+/// common, or what a peer that speaks HTTP has sent of them.
 asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket);
 /// Reads what is left of a preamble that began with these bytes.
 /// Errors: kInvalidArgument when they begin none, kUnavailable when the peer goes away.

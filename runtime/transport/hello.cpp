@@ -18,8 +18,8 @@ constexpr std::size_t kVersionTextMax = 64;
 
 }  // namespace
 
-// Layout: magic (8), version (2), flags (2), zero (4), target worker (16), digests of the address
-// that was dialled and of the one that was reached (16 each), key (16).
+// Layout, with bytes: magic (8), version (2), flags (2), zero (4), target worker (16). Then digests
+// of the address that was dialled and of the one that was reached (16 each), and the key (16).
 std::array<std::byte, Preamble::kBytes> Preamble::encode() const {
   std::array<std::byte, kBytes> raw{};
   std::memcpy(raw.data(), kHelloMagic, sizeof kHelloMagic);

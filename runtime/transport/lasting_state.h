@@ -2,9 +2,9 @@
 // runtime/transport.
 //
 // Both sides number the frames that they send, from 1, and keep each until the other one has
-// confirmed it (kConfirm). When the socket breaks, the side that had connected connects again; in
-// their Hellos the sides tell how many frames they have, and send the rest again. So every frame is
-// delivered once and in order, unless no new socket comes in time: then the connection has ended,
+// confirmed it (kConfirm). When the socket breaks, the side that had connected connects again. The
+// Hellos of both sides tell how many frames they have, and each sends the rest again. So every
+// frame is delivered once and in order. If no new socket comes in time, the connection has ended,
 // as others do at once.
 #pragma once
 

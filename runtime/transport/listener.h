@@ -21,17 +21,17 @@ struct ConnectOptions {
   /// A peer whose incarnation is older is refused: the caller has seen a newer one. kUnavailable.
   std::uint64_t incarnation_min = 0;
   ChannelOptions channel = {};
-  /// Over TCP the connection outlives its socket: one that breaks is replaced, and what was under
-  /// way is sent again, so that every frame arrives once and in order; for
-  /// ChannelOptions::interruption_max. With a peer that does not know of this, and on Unix sockets,
-  /// a lost socket is a lost connection.
+  /// Over TCP the connection outlives its socket for ChannelOptions::interruption_max. A socket
+  /// that breaks is replaced, and what was under way is sent again: every frame arrives once and in
+  /// order. With a peer that does not know of this, and on Unix sockets, a lost socket is a lost
+  /// connection.
   bool lasting = false;
 };
 
 /// Connects, proves the token both ways, exchanges Hello.
-/// Errors: kUnavailable (no listener, unreachable, peer went away), kDeadlineExceeded,
-/// kInvalidArgument (wrong token, not a Starling port, another cluster, address unknown),
-/// kUnimplemented (no common protocol version), kNotFound (the node has no such worker). Each names
+/// Errors: kUnavailable (no listener, unreachable, peer went away), kDeadlineExceeded.
+/// kInvalidArgument: wrong token, not a Starling port, another cluster, address unknown.
+/// kUnimplemented: no common protocol version. kNotFound: the node has no such worker. Each names
 /// the endpoint.
 asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop, Endpoint endpoint,
                                                                 Credentials credentials,
@@ -50,9 +50,9 @@ struct ListenerOptions {
   /// Connections not yet authenticated. One more, and the oldest is closed, of the address (IPv6:
   /// network of 64 bits) that has most of them.
   std::size_t handshakes_max = 256;
-  /// By which addresses callers reach this listener over TCP, besides the one that it binds to and
-  /// the one that a connection arrives at; port 0 is the bound one. A caller that dialled another
-  /// one is refused.
+  /// By which addresses callers reach this listener over TCP, besides those that it binds to and
+  /// that a connection arrives at. Port 0 is the bound one. A caller that dialled another one is
+  /// refused.
   std::vector<Endpoint> also_reached_at;
   /// What follows a handshake over TCP is neither encrypted nor authenticated.
   bool plain = false;

@@ -1,6 +1,6 @@
-// PendingTable: the requests that wait for their reply. Slots are reused and carry a generation, so
-// that finding, adding and removing take constant time without hashing, and a late reply never
-// meets a newer request.
+// PendingTable: the requests that wait for their reply. Slots are reused and carry a generation. So
+// finding, adding and removing take constant time without hashing, and a late reply never meets a
+// newer request.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// RefusalLog: log lines about connections that were refused, of which strangers can cause as many
-// as they like: a few for each while, then a count.
+// RefusalLog: log lines about connections that were refused. Strangers can cause as many as they
+// like, so it writes a few for each while, then a count.
 #pragma once
 
 #include <chrono>

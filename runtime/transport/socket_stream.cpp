@@ -13,13 +13,13 @@ namespace runtime {
 
 namespace {
 
-// What is sealed at once: small enough to stay in the processor's caches until the kernel has
-// copied it, and enough for the kernel to continue sending while the next is sealed. With 128 KiB,
-// `bbr`, which paces by what it has seen sent, settles at a third of this rate.
+// What is sealed at once. It is small enough to stay in the processor's caches until the kernel has
+// copied it. It is enough for the kernel to continue sending while the next is sealed. With 128
+// KiB, `bbr`, which paces by what it has seen sent, settles at a third of this rate.
 constexpr std::size_t kSealedBatchBytes = 16 * kRecordTextMax;
 // A buffer that a large payload needed is given back by the first small batch behind it.
 constexpr std::size_t kKeptSealedBytes = 2 * kRecordTextMax;
-// The first records are small: over a link that breaks again and again, what is in a record that
+// The first records are small. Over a link that breaks again and again, what is in a record that
 // did not arrive whole is sent again. They grow with what has been sent.
 constexpr std::size_t kFirstRecordText = 2 << 10;
 // An idle connection's buffer; one that receives much gets the larger one.
@@ -228,8 +228,8 @@ SocketStream::Received SealedStream::receive(int fd, FrameReader& reader, FrameS
   return result;
 }
 
-// A text that fits is opened where its frames will lie, one that does not is copied in parts: only
-// what is known to be the peer's goes to the reader.
+// A text that fits is opened where its frames will lie. One that does not is copied in parts, so
+// that only what is known to be the peer's goes to the reader.
 Status SealedStream::open(std::span<std::byte> record, FrameReader& reader, FrameSink& sink) {
   std::size_t missing = record.size() - kRecordOverheadBytes;
   std::byte* at = record.data() + kRecordHeaderBytes;
