@@ -27,8 +27,9 @@ struct HeadOptions {
   std::size_t dead_kept = 1000;
   std::size_t dead_kept_max = 200'000;
   std::chrono::milliseconds dead_kept_for{5'000};
-  /// Between the end of an actor's process and its next start: nothing after the first end, then
-  /// this, doubled after every incarnation that lived for less than `restart_calm`.
+  /// The pause between the end of an actor's process and its next start. There is none after the
+  /// first end, then this one. It doubles after every incarnation that lived for less than
+  /// `restart_calm`.
   std::chrono::milliseconds restart_delay_first{100};
   std::chrono::milliseconds restart_delay_max{10'000};
   std::chrono::milliseconds restart_calm{60'000};

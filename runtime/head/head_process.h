@@ -1,6 +1,6 @@
-// HeadProcess: the head as a separate process, next to its node. Its node starts it, starts it
-// again when it has died, and passes on to it what comes in for it at the machine's one TCP port.
-// So a node that is busy holds up no head, and a head that dies takes nothing with it.
+// HeadProcess: the head as a separate process, next to its node. Its node starts it, and again when
+// it has died. The node also passes on to it what comes in for it at the machine's one TCP port. So
+// a node that is busy holds up no head, and a head that dies takes nothing with it.
 #pragma once
 
 #include <filesystem>

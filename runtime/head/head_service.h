@@ -20,15 +20,15 @@ namespace runtime {
 struct HeadServiceOptions {
   /// A node that is silent for longer is lost; a restarted head gives each so long to come back. A
   /// partition is to be known within 10 s, a cut of 8 s to cost time only. So it leaves a second
-  /// for a node to be heard again (a lost SYN is sent again after that time), and half of one for a
-  /// link that is dead in one direction, which still carries what was in flight.
+  /// for a node to be heard again, since a lost SYN is sent again after that time. It leaves half
+  /// of one for a link that is dead in one direction and still carries what was in flight.
   std::chrono::milliseconds lease{9400};
   NodeId beside;  // whose process the head's is a part of; while that lives it is not lost by being
                   // silent
 };
 
 /// Lives on the event loop. Nothing that depends on a change leaves the head before the journal has
-/// the change: answers, requests to nodes and events wait in line, in order. So what anybody was
+/// the change. Answers, requests to nodes and events wait in line, in order. So what anybody was
 /// told is true after any crash.
 class HeadService final : private HeadLinks {
  public:

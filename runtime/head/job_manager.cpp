@@ -58,7 +58,7 @@ void JobManager::serve(const HeadCall& call, control::StartJob& body, ControlAns
 }
 
 void JobManager::serve(const HeadCall& call, control::EndJob& body, ControlAnswerer answer) {
-  // Of a job only the node where it runs knows the end: not the one where it waited for its place,
+  // Only the node where a job runs knows its end. The node where it waited for its place does not,
   // nor one whose client names another's job.
   const JobRecord* record = context_.tables.jobs().find(body.job);
   if (record && record->info.running && record->info.node != call.from)

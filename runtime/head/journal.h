@@ -33,15 +33,15 @@ class Journal {
       const std::function<Status(const std::string& key, const std::string& value)>& entry) = 0;
 
   /// Records in the background. `recorded` runs on the loop, never from inside the call, once this
-  /// batch and all before it would survive the death of the process (and of the machine, as far as
-  /// its disk keeps what it says). While that is impossible, it goes on trying.
+  /// batch and all before it would survive the death of the process. They survive the machine's
+  /// too, as far as its disk keeps what it says. While that is impossible, it goes on trying.
   virtual void write(std::vector<JournalWrite> batch, UniqueFunction<void()> recorded) = 0;
 
   /// Why batches are not being recorded at present, with the cure; success while all is well.
   virtual Status trouble() const = 0;
 
-  /// Why what takes much room is better refused at present, with the cure: the disk is full but for
-  /// a reserve, which is for jobs, actors and their ends.
+  /// Why what takes much room is better refused at present, with the cure. The disk is then full
+  /// but for a reserve, which is for jobs, actors and their ends.
   virtual Status scarcity() const { return {}; }
 
   /// What it takes where it is kept; 0: not known.

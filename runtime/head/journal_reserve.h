@@ -8,8 +8,8 @@
 
 namespace runtime {
 
-/// A file next to the journal that takes room for nothing, and gives it back a piece at a time when
-/// the journal finds the disk full. Not thread-safe.
+/// A file next to the journal that reserves room. It gives the room back a piece at a time when the
+/// journal finds the disk full. Not thread-safe.
 class JournalReserve {
  public:
   /// As much, or a quarter of what the disk has, if that is less.

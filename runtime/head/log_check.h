@@ -11,10 +11,10 @@
 namespace runtime {
 
 /// SQLite reads a log up to the first frame whose checksum is wrong, and takes that for the end: a
-/// write that a crash tore. But each transaction is synced before the next one is written. So if
-/// more of this log follows behind the end of the transaction that the wrong frame is in, then that
-/// one had been written whole, and what comes behind it had been acknowledged. `log`: the file's
-/// bytes; empty is fine. Errors: kInvalidArgument, with the number of the frame.
+/// write that a crash tore. But each transaction is synced before the next one is written. So where
+/// more of this log follows the transaction of the wrong frame, that transaction had been written
+/// whole. What comes behind it had been acknowledged. `log`: the file's bytes; empty is fine.
+/// Errors: kInvalidArgument, with the number of the frame.
 Status check_write_ahead_log(std::string_view log);
 /// Bytes of a last frame that is not whole: a crash tore it, or the file was shortened.
 std::size_t torn_bytes(std::string_view log);

@@ -61,7 +61,7 @@ void PublishedMover::move(NodeId node) {
 
 NodeId PublishedMover::choose_target(const Version& version, Moves& moves,
                                      const std::vector<ObjectLocation>& copies) const {
-  // Those that could not take it are asked again once all have been; so are those that have not
+  // Nodes that could not take it are asked again once all have been. So are those that have not
   // come back since the head was started.
   std::set<NodeId>& refused = moves.refused[version];
   NodeId target, again;

@@ -1,6 +1,5 @@
-// RequestLedger: requests that must not run twice, though a node repeats what it has no answer to,
-// to the next head or over another connection
-// (docs/adr/0021-the-head-is-a-process-with-a-journal.md).
+// RequestLedger: requests that must not run twice. A node may repeat what it has no answer to, to
+// the next head or over another connection
 #pragma once
 
 #include <cstdint>

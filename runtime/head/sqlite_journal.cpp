@@ -221,8 +221,8 @@ struct SqliteJournal::Database {
         "); put a copy in its place, or start a new cluster with another --journal");
   }
 
-  /// The log's content goes to the database, and the log begins again: else it would grow up to its
-  /// thousand pages, which a full disk does not have.
+  /// Moves the log's content to the database, and the log begins again. Else the log would grow up
+  /// to its thousand pages, which a full disk does not have.
   void empty_log(std::uint64_t bytes) {
     const auto try_it = [this] {
       return sqlite3_wal_checkpoint_v2(handle, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,

@@ -19,10 +19,10 @@ struct sqlite3;
 
 namespace runtime {
 
-/// Its own thread writes. Whatever has arrived while one transaction was on its way to the
-/// disk makes up the next (group commit), in write-ahead-log mode with a sync for each. Every value
-/// carries a checksum over itself and its key. The folder is locked while the journal is open, and
-/// the lock ends with the process however that ends. A full disk is written to from a
+/// Its own thread writes. Whatever arrives while one transaction is on its way to the disk makes up
+/// the next (group commit). It uses write-ahead-log mode, with a sync for each transaction. Every
+/// value carries a checksum over itself and its key. The folder is locked while the journal is
+/// open, and the lock ends with the process however that ends. A full disk is written to from a
 /// reserve (JournalReserve) until that is used up.
 class SqliteJournal final : public Journal {
  public:
@@ -30,8 +30,8 @@ class SqliteJournal final : public Journal {
 
   /// Makes the folder (0700) if it is not there, unless a missing journal is refused. `loop`
   /// outlives the journal. Errors: kUnavailable (another process has it open: named),
-  /// kInvalidArgument (not a journal; of a newer version; damaged), kResourceExhausted (disk full),
-  /// kNotFound (there is none, or an empty one, and it is refused).
+  /// kInvalidArgument (not a journal; of a newer version; damaged), kResourceExhausted (disk full).
+  /// kNotFound: there is none, or an empty one, and it is refused.
   static Result<std::unique_ptr<SqliteJournal>> open(EventLoop& loop,
                                                      const std::filesystem::path& folder,
                                                      Missing missing = Missing::kIsMade);

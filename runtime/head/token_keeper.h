@@ -29,8 +29,8 @@ class TokenKeeper {
   TokenKeeper(const TokenKeeper&) = delete;
   TokenKeeper& operator=(const TokenKeeper&) = delete;
 
-  /// What an earlier head had recorded; those replaced tokens count for what is left of their time,
-  /// and never for longer than they were given, however the clock was set meanwhile.
+  /// What an earlier head had recorded. Tokens that were replaced count for what is left of their
+  /// time. However the clock was set meanwhile, that is never longer than they were given.
   void restore(const TokenState& recorded);
   /// First the node of the head writes the new token down, so that a start after any crash has it.
   /// Then the change is recorded, and only then it happens and all nodes are told. `nodes`: the
