@@ -19,9 +19,8 @@
 
 namespace rl {
 
-/// It also sets up the process of an actor on a device: it ends when the device is lost to it, and
-/// on CUDA fp32 products have the precision that the configuration says. kInvalidArgument: no JSON
-/// object.
+/// Also sets up the process of an actor on a device. The process ends when it loses the device. On
+/// CUDA, fp32 products have the configured precision. kInvalidArgument: no JSON object.
 runtime::Result<Config> parse_config(const WorkerSpec& spec);
 
 /// Whether the group can share passes of the spec's model, as the driver has found. Errors: those

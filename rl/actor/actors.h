@@ -121,9 +121,9 @@ class ReferenceActor : public ProfiledActor {
   /// `micro_batches`: its passes over the samples; none: one.
   runtime::Result<Referenced> score(const RolloutBatch& batch,
                                     const std::vector<MicroBatch>& micro_batches);
-  /// One of several teachers: score() of the samples with a 0 in `left_out`, added to `so_far`,
-  /// what those before it said of all; empty: it is the first. `micro_batches` are of those
-  /// samples.
+  /// score() of one of several teachers, for the samples with a 0 in `left_out` and their
+  /// `micro_batches`. It is added to `so_far`, what the teachers before it said of all samples. An
+  /// empty `so_far` means that this is the first teacher.
   runtime::Result<Referenced> score_some(const RolloutBatch& batch,
                                          const std::vector<std::uint8_t>& left_out,
                                          const std::vector<float>& so_far,

@@ -32,8 +32,8 @@ struct SlotPlan {
 
 /// Where all nodes say what memory they have, and workers compute on CPUs, bundles take what
 /// `options.memory` says. What another run holds is not looked at: a reservation waits for it.
-/// kResourceExhausted: too few nodes; no nodes with the memory, or with the memory and the CPUs
-/// that are asked for; a private cluster without the CPUs; with the figures and the key to change.
+/// kResourceExhausted: too few nodes, too few with the memory (and the CPUs) asked for, or a
+/// private cluster without the CPUs. The message has the figures and the key to change.
 runtime::Result<SlotPlan> plan_slots(const SlotOptions& options, std::span<const NodeRoom> nodes);
 
 }  // namespace rl

@@ -27,8 +27,9 @@ class TrainedActor : public ProfiledActor {
     const CallSpan span("save");
     return as_text(worker_->save(folder));
   }
-  /// Before either, on all ranks: whether each of them writes its part, of what it is now, into a
-  /// folder below `root`; else rank 0 alone writes, which is ready for it. See Learner.
+  /// Before save() or take_snapshot(), on all ranks. True: each of them writes its part, of its
+  /// present state, into a folder below `root`. False: rank 0 alone writes, and is ready for it.
+  /// See Learner.
   runtime::Result<bool> begin_save(const std::string& root) {
     const runtime::Result<bool> in_parts = worker_->agree_on_parts(root);
     if (!in_parts.ok() || *in_parts) return in_parts;
@@ -41,8 +42,8 @@ class TrainedActor : public ProfiledActor {
     if (worker_->learner().is_sharded()) snapshot_.drop_spare();
     return worker_->collect_state();
   }
-  /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written
-  /// during the calls that follow, and forgotten.
+  /// Saving in two parts: take_snapshot() takes a copy in the line of calls, so that it has the
+  /// present state. write_snapshot() writes it during the calls that follow, and forgets it.
   void take_snapshot() { snapshot_.take(*worker_); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder) {
     return as_text(snapshot_.write(*worker_, folder));

@@ -34,8 +34,9 @@ class WeightPublisher {
 };
 
 /// The side of the engine: fetches each new version in the background, and has it taken over when
-/// the engine is between two steps. One thread at a time, and none in the model meanwhile; borrows
-/// the runtime and the model, whose shape must be the trainer's, with the same adapter in use.
+/// the engine is between two steps. One thread at a time, and no thread works in the model
+/// meanwhile. Borrows the runtime and the model. The model's shape must be the trainer's, with the
+/// same adapter in use.
 class WeightReceiver {
  public:
   /// Listens from now on, beginning with the version that there is.

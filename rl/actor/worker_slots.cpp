@@ -33,8 +33,9 @@ Result<WorkerSlots> WorkerSlots::in_teams_of(const Config& config, const std::st
 
 // Two roles and the kernels' own pool take turns on a slot: a waiting OpenMP thread must sleep, not
 // spin. MKL's products depend on where their operands happen to lie, unless it is told not to: two
-// equal runs would differ in the last digits. Sequences grow a token a step, and what is gathered
-// of them with it: without segments that grow, CUDA's allocator keeps every size that there was.
+// equal runs would differ in the last digits. Sequences grow by a token a step, and the tensors
+// gathered for them grow, too. Without segments that grow, CUDA's allocator keeps every size that
+// there was.
 std::map<std::string, std::string> worker_environment(const WorkerSlots& slots) {
   std::map<std::string, std::string> environment{{"OMP_WAIT_POLICY", "PASSIVE"},
                                                  {"MKL_CBWR", "AUTO,STRICT"}};

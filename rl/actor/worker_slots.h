@@ -65,10 +65,10 @@ struct SlotOptions {
   std::int64_t nodes = 1;
   std::int64_t per_node = 1;   // workers on each
   double cpus_per_worker = 0;  // 0: the CPUs of a node shared evenly
-  std::string device = {};     // see find_device(); with CUDA each worker has its own GPU, which
-                               // all roles of its slot share
-  // Workers with their own slots in the same run: where there are too few nodes for both, a
-  // node's CPUs are shared evenly with them.
+  // See find_device(). With CUDA each worker has its own GPU, which all roles of its slot share.
+  std::string device = {};
+  // Workers with their own slots in the same run. Where there are too few nodes for both, a node's
+  // CPUs are shared evenly with them.
   std::int64_t beside_nodes = 0;
   std::int64_t beside_per_node = 0;
   std::string nodes_key = "trainer.nnodes";               // what sets nodes, for messages

@@ -49,8 +49,9 @@ double largest(const std::vector<std::int64_t>& shares) {
   return static_cast<double>(*std::max_element(shares.begin(), shares.end()));
 }
 
-// Which worker has which share does not matter to this mini-batch: the largest goes to who has had
-// least, so that sums over a step come near each other, too. Adds the shares to `totals`.
+// Which worker has which share does not matter to this mini-batch. The worker with the least so far
+// gets the largest one, so that sums over a step come near each other, too. Adds the shares to
+// `totals`.
 void hand_out(std::vector<std::int64_t>& worker_of, const std::vector<std::int64_t>& shares,
               std::vector<std::int64_t>& totals) {
   std::vector<std::size_t> by_share(totals.size()), by_total(totals.size());

@@ -57,9 +57,9 @@ struct BalancedShards {
 std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& shards,
                                              const std::vector<std::vector<std::int64_t>>& tokens);
 
-/// The same prompts in the same mini-batches, each cut into that many leaves of whole prompts,
-/// which depend on the prompts alone and not on the number of workers or on who generated what: of
-/// about as many tokens where `evenly`, else as many prompts, in their order.
+/// The same prompts in the same mini-batches, each cut into that many leaves of whole prompts.
+/// Leaves depend on the prompts alone, not on the number of workers or on who generated what. With
+/// `evenly` they have about as many tokens each, otherwise as many prompts, in their order.
 BalancedShards deal_leaves(const std::vector<PromptShard>& shards,
                            const std::vector<std::vector<std::int64_t>>& tokens,
                            std::int64_t leaves, bool evenly);

@@ -20,9 +20,9 @@ struct PromptShard {
   bool operator==(const PromptShard&) const = default;
 };
 
-/// Cuts every mini-batch evenly over the workers, so that an optimizer step sees the same prompts
-/// however many workers there are, and no sample has to move to another worker. A worker may get
-/// nothing of a small mini-batch. The last mini-batch may be smaller.
+/// Cuts every mini-batch evenly over the workers. An optimizer step thus sees the same prompts for
+/// any number of workers, and no sample has to move to another worker. A worker may get nothing of
+/// a small mini-batch. The last mini-batch may be smaller.
 std::vector<PromptShard> shard_prompts(std::int64_t prompts, std::int64_t mini_batch_prompts,
                                        std::int64_t workers);
 

@@ -69,8 +69,8 @@ struct RolloutBatch {
                                 // temperature that generated them
   // [samples]: 1 if a stop token ended the response, 0 if the length limit did.
   std::vector<std::uint8_t> stopped;
-  std::vector<std::int64_t> lengths_max = {};  // [samples]: Completion::length_max, so that all
-                                               // workers use the same rotary angles; or empty
+  // [samples]: Completion::length_max, so that all workers use the same rotary angles; or empty.
+  std::vector<std::int64_t> lengths_max = {};
   /// For responses.values: 1 if the policy generated the token, 0 if a tool or a user wrote it
   /// (verl's response_mask). Empty: the policy generated all of them. Tokens with a 0 are read and
   /// never learned: per-token numbers (log-probabilities, values, advantages) exist for learned

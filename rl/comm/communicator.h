@@ -29,7 +29,7 @@ struct Transfer {
 /// in profiles and to who watches what is moved: "gradients of layer 3".
 ///
 /// Errors: kUnavailable (a rank is gone), kDeadlineExceeded (it is late), kInternal (the ranks do
-/// not make the same calls), the status given to abort(); each names the operation, `what`, this
+/// not make the same calls), or the status given to abort(). Each names the operation, `what`, this
 /// rank, and the rank at fault. The group is then broken and must be made again.
 class Communicator {
  public:
@@ -51,10 +51,10 @@ class Communicator {
   runtime::Status all_reduce_sum(std::span<double> values, std::string_view what = "values");
 
   /// The same over several rounds, which all ranks take part in: in this one those add that have a
-  /// 1 in `adds`. After the last the sum of all rounds is in `values` of every rank, or, with
-  /// `homes` (a range of each rank), in this rank's home alone. Before it `values` stay as they
-  /// are. `rounds` is the rank's own, new for each sum: it holds the rank's part of the values
-  /// meanwhile.
+  /// 1 in `adds`. After the last round the sum of all rounds is in `values` of every rank. With
+  /// `homes` (a range of each rank) it is in this rank's home alone. Before the last round `values`
+  /// stay as they are. `rounds` is the rank's own, new for each sum: it holds the rank's part of
+  /// the values meanwhile.
   runtime::Status reduce_round(std::span<float> values, SumRounds<float>& rounds,
                                std::span<const std::uint8_t> adds, bool last,
                                std::span<const ArenaRange> homes = {},

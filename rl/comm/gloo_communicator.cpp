@@ -23,9 +23,9 @@ using runtime::Status;
 
 namespace {
 
-// c10d records each collective in a table of the process (its flight recorder), which ranks that
-// are threads of one process, as in tests, change at the same time without a lock. Nothing here
-// reads it. At the program's start, since it changes the environment.
+// c10d records each collective in a table of the process (its flight recorder), without a lock.
+// Ranks that are threads of one process, as in tests, would change it at the same time. Nothing
+// here reads it. At the program's start, since it changes the environment.
 [[maybe_unused]] const bool kNoFlightRecorder = ::setenv("TORCH_FR_BUFFER_SIZE", "0", 0) == 0;
 
 // Gloo asks for `get`, `set`, `wait`, `add` and `check`; the rest of c10d::Store is for other back

@@ -15,9 +15,9 @@
 
 namespace rl {
 
-/// A sum over several rounds: in each a rank has something to add or not, and the sum is ((round
-/// 0's ranks in order) + round 1's in order) + ... of those that have. With `kept` the values are
-/// never written.
+/// A sum over several rounds, in each of which a rank has something to add or not. The sum is
+/// ((round 0's ranks in order) + round 1's in order) + ... of those that have. of those that have.
+/// With `kept` the values are never written.
 template <class T>
 struct SumRounds {
   std::vector<T> carry = {};  // of this rank's slices, what the rounds before add up to
@@ -26,7 +26,7 @@ struct SumRounds {
   std::span<T> place = {};
 };
 
-/// Each rank is sent its slice of a bucket by all others, adds them up in the order of ranks, and
+/// All other ranks send a rank its slice of a bucket. It adds them up in the order of ranks, and
 /// sends the sum to all. While a bucket is added up and goes back, the next one is on its way.
 /// Borrows the links and the plan. Extra memory of a rank: four buckets. Errors: those of
 /// Exchange::wait. All ranks make the same calls with equally many values.

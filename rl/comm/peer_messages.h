@@ -17,12 +17,12 @@
 namespace rl {
 
 /// Point-to-point messages, each with its size and a channel, which is a number of the user's.
-/// Those of a channel between two ranks are received in the order in which they are sent; those of
-/// other channels that come before them are kept. Unlike with a Communicator, ranks need not make
-/// the same calls: a rank receives what was sent to it. While it waits for one message, all others
-/// that it sends or has been sent get on. One thread at a time, but for abort() and pulse(). `what`
-/// says in errors, and to who watches, what is moved. Errors: those of Exchange::wait with `what`
-/// and both ranks; the group is then broken.
+/// Messages of a channel between two ranks are received in the order in which they are sent. Those
+/// of other channels that arrive before them are kept. Unlike with a Communicator, ranks need not
+/// make the same calls: a rank receives what was sent to it. While it waits for one message, all
+/// others that it sends or has been sent get on. One thread at a time, but for abort() and pulse().
+/// `what` says in errors, and to who watches, what is moved. Errors: those of Exchange::wait with
+/// `what` and both ranks; the group is then broken.
 class PeerMessages {
  public:
   explicit PeerMessages(std::unique_ptr<Links> links);

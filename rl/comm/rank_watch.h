@@ -17,8 +17,8 @@ struct HeldUp {
   std::string reason;
 };
 
-/// Judges ranks by their pulses. A rank that computes is waited for as long as its steps grow; one
-/// that waits in a collective is never to blame for what it waits for. Pure; times are the
+/// Judges ranks by their pulses. A rank that computes is waited for as long as its steps grow. A
+/// rank that waits in a collective is never to blame for what it waits for. Pure; times are the
 /// caller's.
 class RankWatch {
  public:
@@ -33,9 +33,10 @@ class RankWatch {
   /// A rank has left the call: it isn't waited for any more.
   void finished(int rank);
 
-  /// In this order: a rank that does not answer (stopped, or its machine is away), one that
-  /// computes without progress while another waits for it, or, where all wait, the one that is
-  /// behind: the ranks do not make the same calls.
+  /// The rank that holds up the others, if there is one. A rank that does not answer (stopped, or
+  /// its machine is away) comes first. Next is a rank that computes without progress while another
+  /// waits for it. Where all wait, it is the rank that is behind: the ranks do not make the same
+  /// calls.
   std::optional<HeldUp> judge(Time now) const;
 
  private:

@@ -12,12 +12,12 @@ namespace rl {
 
 inline constexpr std::size_t kRingBytes = std::size_t{1} << 20;
 
-/// Links whose parts for ranks of this machine go through shared memory (two copies, where a socket
-/// on loopback takes four and a system call for each piece), and all others through `links`. All
-/// ranks call it; they tell one another of their memory through `links`. Whom memory can't be
-/// shared with (another machine, container or user) is linked as before. An exchange without
-/// progress for `deadline` fails. The memory has no name, and goes with the processes. Errors:
-/// those of Exchange::wait.
+/// Links whose parts for ranks of this machine go through shared memory, and all others through
+/// `links`. Shared memory takes two copies. A socket on loopback takes four and a system call for
+/// each piece. All ranks call it; they tell one another of their memory through `links`. Whom
+/// memory can't be shared with (another machine, container or user) is linked as before. An
+/// exchange without progress for `deadline` fails. The memory has no name, and goes with the
+/// processes. Errors: those of Exchange::wait.
 ///
 /// `ring_bytes`: what one rank may have sent to another that it does not receive yet; the same on
 /// all ranks. That much memory is in use on the way from each rank to each other that is sent to.

@@ -31,9 +31,9 @@ struct MatrixTurn {
   ArenaRange piece(const ArenaMatrix& matrix, int index) const;
 };
 
-/// A value, the same on every rank: matrices are dealt by what their orthogonalization costs, the
-/// most expensive ones first, each to a rank that has little to do yet, and of these to the one
-/// that keeps most of it. Each rank works on its own in that order, one a turn.
+/// A value, the same on every rank. Matrices are dealt by the cost of their orthogonalization, the
+/// most expensive ones first. Each goes to a rank that has little to do yet, and of these to the
+/// one that keeps most of it. Each rank works on its own in that order, one a turn.
 class MatrixDeal {
  public:
   MatrixDeal() = default;

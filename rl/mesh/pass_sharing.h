@@ -5,19 +5,21 @@
 
 namespace rl {
 
-/// What ranks that compute the same layers divide: the outputs of products, of which each rank has
-/// its part of the weights (tensor parallelism); the rows, for which each rank has the weights
-/// whole (sequence parallelism); or the rows, and a mixture's experts, each of which is on one
-/// rank, where the rows that take it go (expert parallelism).
+/// What ranks that compute the same layers divide.
+///
+/// - kOutputs: the outputs of products. Each rank has its part of the weights (tensor parallelism).
+/// - kRows: the rows. Each rank has the weights whole (sequence parallelism).
+/// - kRowsAndExperts: the rows, and a mixture's experts. Each expert is on one rank, where the rows
+///   that take it go (expert parallelism).
 enum class PassCut : std::uint8_t { kOutputs, kRows, kRowsAndExperts };
 
 inline bool cuts_rows(PassCut cut) {
   return cut == PassCut::kRows || cut == PassCut::kRowsAndExperts;
 }
 
-/// A team's ranks make each of their passes together. They are the stages of a pipeline, of which
-/// each has some of the layers (pipeline parallelism), and within a stage the ranks divide what
-/// `cut` says. The rank at position p of a team is in stage p / ranks, at place p % ranks.
+/// A team's ranks make each of their passes together. They are the stages of a pipeline, each with
+/// some of the layers (pipeline parallelism). Within a stage the ranks divide what `cut` says. The
+/// rank at position p of a team is in stage p / ranks, at place p % ranks.
 struct PassSharing {
   std::int64_t ranks = 1;           // of a stage
   PassCut cut = PassCut::kOutputs;  // with one rank without effect
@@ -26,8 +28,8 @@ struct PassSharing {
   std::int64_t team() const { return ranks * stages; }
   /// Whether a rank's passes read a part of the weights alone.
   bool cuts_weights() const { return stages > 1 || (ranks > 1 && cut != PassCut::kRows); }
-  /// Whether a layer or expert is computed for the rows of all by the one rank that has it: an
-  /// adapter next to it would get its gradient there instead of where the rows are.
+  /// Whether the one rank that has a layer or expert computes it for the rows of all. An adapter
+  /// next to it would get its gradient there instead of where the rows are.
   bool deals_weights() const {
     return stages > 1 || (ranks > 1 && cut == PassCut::kRowsAndExperts);
   }

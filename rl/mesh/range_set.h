@@ -29,7 +29,7 @@ class RangeSet {
   RangeSet without(const RangeSet& other) const;
 
   /// Part `index` of `parts` of its elements in order, cut at multiples of `unit` from the start of
-  /// each range: no part has more than ceil(elements / parts) rounded up to a unit. Together the
+  /// each range. No part has more than ceil(elements / parts) rounded up to a unit. Together the
   /// parts are the set, and no two of them overlap.
   RangeSet part(std::int64_t parts, std::int64_t index, std::int64_t unit) const;
 

@@ -10,11 +10,10 @@
 
 namespace rl {
 
-/// By rank: of each unit an even share of its chunks. A chunk belongs to the unit that its first
-/// element is of, and is never cut, so that what is summed by chunks has the same bits on any
-/// number of ranks. Together the units are the arena. Of `group` neighbouring ranks each has a
-/// place in their group: a unit's chunks are dealt in order to the places, and those of a place to
-/// the groups.
+/// By rank: of each unit an even share of its chunks. A chunk belongs to the unit of its first
+/// element, and is never cut. Sums by chunks thus have the same bits on any number of ranks.
+/// Together the units are the arena. Each of `group` neighbouring ranks has a place in their group.
+/// A unit's chunks are dealt in order to the places, and those of a place to the groups.
 std::vector<RangeSet> unit_homes(std::span<const RangeSet> units, std::int64_t elements,
                                  std::int64_t chunk, int ranks, int group);
 
