@@ -29,10 +29,10 @@ class ClusterApi {
   /// methods that run long: on_drain() (runtime/call/drain_hooks.h) waits for them to end. Cost: a
   /// lock.
   std::optional<DrainNotice> drain_notice() const;
-  /// Calls back for each node that the cluster has now, and from then on when one joins, is about
-  /// to leave (with its deadline and the reason), has left, or is lost; in the order in which that
-  /// happened. A restart of the head loses none; of those that were away for long, the last 1000
-  /// departures are told.
+  /// Calls back for each node that the cluster has now. From then on, calls back when a node joins,
+  /// is about to leave (with its deadline and the reason), has left, or is lost. Events come in the
+  /// order in which they happened. A restart of the head loses none; of those that were away for
+  /// long, the last 1000 departures are told.
   Watch watch_nodes(std::function<void(const NodeEvent&)> callback);
 
  private:

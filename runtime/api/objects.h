@@ -41,10 +41,10 @@ class ObjectApi {
  public:
   explicit ObjectApi(const Connection& connection) : connection_(connection) {}
 
-  /// Waits for an object and gives its value in place: of a std::vector<E> an ArrayView<E>; of a
-  /// struct with spans or string views among its fields the struct, its members pointing into the
-  /// object. The view pins the bytes; other members are copied. Same-node cost is independent of
-  /// the size; from another node the bytes are first brought to this one. Errors: as
+  /// Waits for an object and gives its value in place. Of a std::vector<E> that is an ArrayView<E>.
+  /// Of a struct with spans or string views among its fields it is the struct, whose members point
+  /// into the object. The view pins the bytes; other members are copied. Same-node cost is
+  /// independent of the size; from another node the bytes are first brought to this one. Errors: as
   /// Runtime::get().
   template <class T>
   Result<typename view_detail::Viewed<T>::Type> view(const ObjectRef<T>& ref, Until until = {}) {
@@ -52,9 +52,9 @@ class ObjectApi {
     return view_of<T>(*ref.state(), until.at());
   }
 
-  /// All values in order, or as soon as there is a failure that failure, with "rank 3: " before its
-  /// message (of several that are there the first by position). kDeadlineExceeded names the first
-  /// that is missing.
+  /// All values in order, or a failure as soon as there is one, with "rank 3: " before its message.
+  /// Of several that are there, it is the first by position. kDeadlineExceeded names the first that
+  /// is missing.
   template <class T>
   Result<std::vector<T>> gather(const std::vector<ObjectRef<T>>& refs, Until until = {});
   Status gather(const std::vector<ObjectRef<void>>& refs, Until until = {});

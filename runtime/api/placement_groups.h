@@ -22,8 +22,8 @@ class PlacementGroupApi {
   /// with the job, unless it is detached. When one of its nodes is lost, it gives everything back
   /// and is placed again as a whole. Its actors restart there, as their max_restarts allow (each
   /// uses up one, unless the node was drained), and the others die. Errors, told by get():
-  /// kResourceExhausted at the deadline, with what is missing and the nearest node;
-  /// kInvalidArgument (an amount that cannot be meant, a name that is taken).
+  /// kResourceExhausted at the deadline, with what is missing and the nearest node.
+  /// kInvalidArgument: an amount that cannot be meant, a name that is taken.
   PendingGroup create(GroupSpec spec, Until until = std::chrono::minutes(1));
   /// The group of that name; an empty namespace is the job's. Errors: kNotFound, with names that
   /// are like it.

@@ -23,7 +23,7 @@ class PublishedApi {
   /// a namespace that the job does not have to itself) and the process that made it. What lies in a
   /// node's store stays there, uncopied if it is of a MiB or more; small values go to the head.
   /// Returns once the cluster keeps it. Errors: kInvalidArgument (the version is not larger than
-  /// the latest: the message names both; or the value has references to other objects),
+  /// the latest: the message names both; or the value has references to other objects). Also
   /// kResourceExhausted (no room; more copies than nodes), kObjectLost, the object's own failure.
   template <class T>
   Status publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref,
@@ -33,8 +33,8 @@ class PublishedApi {
   }
   /// The latest version, or the one that the query names, which is waited for. The reference keeps
   /// it. Does not fetch the bytes. Errors: kInvalidArgument (it was published as another type),
-  /// kNotFound (it is not there now, or older than those that are kept), kDeadlineExceeded (nor was
-  /// it published in time), kObjectLost (its nodes have left).
+  /// kObjectLost (its nodes have left). kNotFound: it is not there now, or older than those that
+  /// are kept. kDeadlineExceeded: it is not there, and was not published in time.
   template <class T>
   Result<Published<T>> latest(const std::string& name, const PublishedQuery& query = {},
                               Until until = std::chrono::seconds(30)) {
@@ -50,9 +50,9 @@ class PublishedApi {
                     Until until = std::chrono::minutes(10)) {
     return ObjectRef<T>(when_found(name, published_detail::type_of<T>(), query, until.at()));
   }
-  /// Calls back for the version that is there now, if there is one, and for later ones; when
-  /// several come at once, for the latest alone. Versions up to one that it has received are no
-  /// news, also when the name was unpublished in between.
+  /// Calls back for the version that is there now, if there is one, and for later ones. When
+  /// several come at once, it calls back for the latest alone. Versions up to one that it has
+  /// received are no news, also when the name was unpublished in between.
   Watch watch(const std::string& name, std::function<void(const PublishedEvent&)> callback,
               const std::string& name_space = {});
   /// Drops one version, or (0) all and the name. References and views keep what they refer to.

@@ -7,8 +7,8 @@
 
 namespace runtime {
 
-/// Until when to wait: `5s` from now, a point in time, or (by default) as long as it takes, which
-/// for calls is bounded by their own deadline.
+/// Until when to wait: `5s` from now, a point in time, or (by default) as long as it takes. Calls
+/// are bounded by their own deadline even then.
 class Until {
  public:
   Until() = default;
