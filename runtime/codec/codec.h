@@ -179,8 +179,8 @@ struct MapCodec {
   }
 };
 
-/// The members of a tuple one after the other; an empty one takes a byte, so that every element of
-/// a container takes at least one.
+/// The members of a tuple one after the other. An empty tuple takes a byte, so that every element
+/// of a container takes at least one.
 template <class Tuple>
 void encode_tuple(Encoder& encoder, const Tuple& values) {
   if constexpr (std::tuple_size_v<Tuple> == 0) encoder.write<std::uint8_t>(0);

@@ -1,5 +1,5 @@
 // Decoder: bytes to values. The bytes come from outside and may be anything. Every read is bounded
-// by what is there, the first error sticks, and reads after it give zeros, so that a codec needs no
+// by what is there. The first error sticks, and reads after it give zeros, so that a codec needs no
 // own check except in loops.
 #pragma once
 
@@ -25,8 +25,8 @@ inline constexpr int kDecodeDepthMax = 100;
 
 class Decoder {
  public:
-  /// Decodes `bytes`. `refs` is the table that the encoding's references point into; `process` is
-  /// what decoded handles and refs belong to, and may be null when there are none.
+  /// Decodes `bytes`. `refs` is the table that the encoding's references point into. Decoded
+  /// handles and refs belong to `process`, which may be null when there are none.
   explicit Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs = {},
                    std::shared_ptr<Process> process = nullptr);
   ~Decoder();

@@ -22,8 +22,8 @@ namespace runtime {
 static_assert(std::endian::native == std::endian::little,
               "values travel in little-endian order without conversion");
 
-/// Arrays of at least this many bytes are borrowed by the encoder instead of copied, start at a
-/// multiple of 64 in the encoding, and make the whole value worth a place in shared memory.
+/// Arrays of at least this many bytes are borrowed by the encoder instead of copied, and start at a
+/// multiple of 64 in the encoding. They make the whole value worth a place in shared memory.
 inline constexpr std::size_t kLargeArrayBytes = 64 << 10;
 
 /// Collects the encoding of one value or argument list. Large arrays are borrowed: what was encoded

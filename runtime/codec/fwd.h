@@ -12,8 +12,8 @@ class ArrayView;
 template <class T>
 struct Codec;
 
-// Of runtime/call. What a value refers to has its place in a table next to the bytes, and handles
-// belong to a process; the codec hands both on.
+// Of runtime/call. What a value refers to has its place in a table next to the bytes. Handles
+// belong to a process. The codec hands both on.
 class ObjectState;
 class Process;
 
