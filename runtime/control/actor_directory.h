@@ -18,9 +18,9 @@ class ActorDirectory {
 
   explicit ActorDirectory(NodeClient& node) : node_(node) {}
 
-  /// Answers when the actor is built, or with why it cannot be: kResourceExhausted names what is
-  /// missing on which node, kInvalidArgument a name that is taken or a class that the program
-  /// lacks, kTaskFailed what the constructor threw.
+  /// Answers when the actor is built, or with why it cannot be. kResourceExhausted names what is
+  /// missing on which node. kInvalidArgument names a name that is taken or a class that the program
+  /// lacks. kTaskFailed has what the constructor threw.
   void create(ActorSpec spec, Deadline deadline, Callback<ActorAddress> done);
   /// Waits for an actor that is still being created. Errors: kNotFound, kActorDied with the cause.
   void resolve(ActorId actor, Deadline deadline, Callback<ActorAddress> done);

@@ -304,7 +304,7 @@ struct QueryGroup {
 // Nodes that are about to leave: from drivers and the command line, and from the node itself, to
 // the head.
 
-/// Answered once the drain is recorded: the node gets no new work, its work moves away, and it
+/// Answered once the drain is recorded. The node gets no new work, its work moves away, and it
 /// leaves when it is empty or after `time`. If it is draining already, the earlier deadline counts.
 /// Errors: kNotFound, kInvalidArgument (the head's local node; no time), kResourceExhausted
 /// (`if_idle` and the node is not idle: the message names what runs there).

@@ -9,8 +9,8 @@ namespace runtime {
 /// remembers the answers to these; all others may run twice (docs/wire.md has the table).
 bool carries_id(const ControlRequest::Body& body);
 
-/// Gives the request an id if it carries one and has none yet: its sender does so once, and
-/// sends the same id with each repetition.
+/// Gives the request an id if it carries one and has none yet. Its sender does so once, and sends
+/// the same id with each repetition.
 void identify(ControlRequest& request);
 
 }  // namespace runtime

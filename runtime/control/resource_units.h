@@ -1,5 +1,5 @@
-// Units of resource amounts for all that keep account of them: the scheduler at the head, and each
-// node of what it holds for placement groups.
+// Units of resource amounts for all that keep account of them. These are the scheduler at the head,
+// and each node for what it holds for placement groups.
 #pragma once
 
 #include <cmath>

@@ -11,8 +11,8 @@
 
 namespace runtime {
 
-/// Where an actor is, and which of that node's GPUs are its own (by number; a part of one is named
-/// as a whole one is).
+/// Where an actor is, and which of that node's GPUs are its own. GPUs are given by number, a part
+/// of one as a whole one.
 struct ActorPlace {
   NodeId node;
   std::vector<std::uint32_t> gpus = {};
@@ -50,7 +50,7 @@ class Scheduler {
   virtual Result<ActorPlace> move_actor(const ActorSpec& actor) = 0;
 
   /// Whether a group that is placed would find a place for all of its bundles where nothing is
-  /// drained, had it given back the one that it has. Changes nothing. Errors: as place_group().
+  /// drained. Its present place counts as given back. Changes nothing. Errors: as place_group().
   virtual Status check_move(const GroupSpec& group) const = 0;
 
   /// Reserves what the actor asks for on one node, or in its bundle. Errors: kResourceExhausted;
