@@ -5,9 +5,9 @@
 
 namespace runtime {
 
-/// The CPUs that this process may run on, or the smallest quota of the cgroups (version 2 and 1)
-/// that it is in, whichever is less. A quota may be a part of one. `root` is where proc and sys are
-/// looked for.
+/// The number of CPUs that this process may run on, or the smallest quota of its cgroups (version 2
+/// and 1), whichever is less. A quota may be a part of one. `root` is where proc and sys are looked
+/// for.
 double cpu_limit(const std::filesystem::path& root = "/");
 
 /// As many threads as keep them busy: cpu_limit() rounded up, at least 1.

@@ -18,8 +18,8 @@ struct DiskSpace {
 /// Of the disk that `path` is on, or would be on once it is made. Errors: what the system says.
 Result<DiskSpace> disk_space(const std::filesystem::path& path);
 
-/// What logs and spilled objects leave free, for the journal and other small files that must be
-/// written: an eighth of the disk, at most 64 MiB.
+/// What logs and spilled objects leave free: an eighth of the disk, at most 64 MiB. It is for the
+/// journal and other small files that must be written.
 std::uint64_t kept_free_bytes(const DiskSpace& disk);
 
 /// One part in `parts` of what is free, or taken already by the one who asks. It follows the disk

@@ -40,7 +40,8 @@ inline constexpr Level error = Level::kError;
 #endif  // STARLING_RUNTIME_CORE_LOG_H
 
 // Outside the include guard. LibTorch's logging header defines a LOG too, and the header that a
-// file includes last must win, even if its unity batch (docs/adr/0040) included this one before.
+// file includes last must win. That holds even if its unity batch (docs/adr/0040) included this one
+// before.
 #undef LOG
 /// LOG(info, "node {} joined", id.short_hex());
 #define LOG(level, ...) ::runtime::log_detail::log(::runtime::log_detail::level, __VA_ARGS__)

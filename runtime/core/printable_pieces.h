@@ -6,8 +6,8 @@
 
 namespace runtime {
 
-/// One stream. For a terminal as printable_text() of the whole, so that a character may lie in two
-/// pieces; for a file or a pipe as it is.
+/// One stream. A terminal gets the whole as by printable_text(), so that a character may lie in two
+/// pieces. A file or a pipe gets it as it is.
 class PrintablePieces {
  public:
   /// `descriptor`: what the pieces are written to.

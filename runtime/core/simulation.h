@@ -1,7 +1,7 @@
 // The seam below the runtime: time, chance, threads, the network, disks, child processes. In
 // production there is no Simulation, and each is the machine's own. tests/sim puts one in their
-// place, so that the production code of a whole cluster runs in one thread, the same way for the
-// same seed.
+// place. Then the production code of a whole cluster runs in one thread, the same way for the same
+// seed.
 #pragma once
 
 #include <atomic>

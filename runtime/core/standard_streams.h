@@ -7,8 +7,8 @@ namespace runtime {
 /// program's own takes their numbers.
 void open_standard_streams();
 
-/// Last in main(): the exit code, which is 1 where a success could not be written to standard
-/// output (a full disk), and says so on standard error.
+/// Last in main(): the exit code. It is 1 where a success could not be written to standard output
+/// (a full disk); standard error then says so.
 int finish_standard_output(int exit_code);
 
 }  // namespace runtime

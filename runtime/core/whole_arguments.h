@@ -1,5 +1,5 @@
-// Command lines that CLI11 takes as they were typed. By itself it splits what looks like "[a,b]"
-// at the commas wherever an option or argument may be repeated, and takes the next word as the
+// Command lines that CLI11 takes as they were typed. By itself it splits what looks like "[a,b]" at
+// the commas wherever an option or argument may be repeated. It also takes the next word as the
 // value of "--option=".
 #pragma once
 
