@@ -45,9 +45,10 @@ class IgnorePattern {
   bool malformed_ = false;
 };
 
-/// The lines of one file. A value. A later line decides over an earlier one: `!` takes back, '/'
-/// at the end is for folders only, a '/' in front or within is from the file's folder, else a name
-/// at any depth is meant. `#` begins a comment; blanks at the end count behind a `\` only.
+/// The lines of one file. A value. A later line decides over an earlier one, and takes back what
+/// that ignores if it begins with `!`. A '/' at the end is for folders only. A '/' in front or
+/// within is from the file's folder; without one, a name at any depth is meant. `#` begins a
+/// comment; blanks at the end count behind a `\` only.
 class IgnoreRules {
  public:
   IgnoreRules() = default;

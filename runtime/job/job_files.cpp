@@ -395,8 +395,8 @@ Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& 
   const fs::path root = options.folders / job.hex();
   JobFolder folder;
   folder.work = root / "work";
-  // Until all is there the folder is the node's own, through which the job's user does not get: who
-  // could exchange a part of it meanwhile would have this process write elsewhere.
+  // Until all is there the folder is the node's own, and the job's user does not get through it. A
+  // user who could exchange a part of it meanwhile would make this process write elsewhere.
   const auto give_away = [&](const fs::path& made) -> Status {
     if (owner && ::lchown(made.c_str(), owner->uid, owner->gid) != 0)
       return errno_status(errno, made.string());

@@ -1,6 +1,6 @@
-// JobFiles: the files of submitted jobs: a node's cache of files by their content, and for each job
-// a copy of its folder, which is removed when it is needed no more. The disk's work is done by its
-// own thread.
+// JobFiles: the files of submitted jobs. A node has a cache of files by their content, and for each
+// job a copy of its folder, until that is needed no more. The disk's work is done by its own
+// thread.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,8 @@ struct JobFilesOptions {
   std::uint64_t cache_bytes_max = FileCacheOptions{}.bytes_max;
   std::filesystem::path programs = {};  // another cache, which gives way when the disk is full
   std::uint64_t queued_bytes_max = 256ull << 20;
-  /// What all folders of a user's jobs were made of, of users other than the node's; and a quarter
-  /// of what the disk has for such folders at most.
+  /// What all folders of a user's jobs were made of, for users other than the node's. A quarter of
+  /// what the disk has for such folders is the limit if it is less.
   std::uint64_t user_bytes_max = 10ull << 30;
 };
 
@@ -61,8 +61,8 @@ class JobFiles {
   /// Drops what a sender has not finished.
   void forget(std::uint64_t sender);
   /// Makes a job's folder. Errors: kInvalidArgument (a path that leads out of the folder),
-  /// kNotFound (a file is not in the cache any more), kResourceExhausted (too much, for a job or
-  /// for its user; or the disk is full, named, and no unused file of the cache is left to remove).
+  /// kNotFound (a file is not in the cache any more). kResourceExhausted: too much, for a job or
+  /// for its user. Or the disk is full, named, and no unused file of the cache is left to remove.
   void unpack(JobId job, std::vector<JobFile> files, JobFile program, std::optional<JobUser> owner,
               std::function<void(Result<JobFolder>)> done);
   /// Removes it, should it be there.

@@ -71,7 +71,7 @@ FileDescriptor open_executable(const DriverInfo& driver, std::string* version) {
       static_cast<std::uint64_t>(open.st_size) != driver.executable.bytes)
     return {};
   *version = version_of(open);
-  // The number may be that of another process (in another namespace); the file at its path is
+  // The number may be that of another process (in another namespace). The file at its path is
   // known, and reading it again would tell nothing new.
   const bool is_there =
       ::stat(driver.executable.path.c_str(), &there) == 0 && version_of(there) == *version;

@@ -26,8 +26,8 @@ class Channel;
 /// kInvalidArgument.
 Result<std::string> hash_file(const std::filesystem::path& file);
 
-/// This process's program as it registers itself: /proc/self/exe by content, the loaded libraries
-/// that lie outside of the system's folders by path and size, command line, working folder, pid.
+/// This process's program as it registers itself: /proc/self/exe by content, command line, working
+/// folder, pid. It names the loaded libraries outside of the system's folders by path and size.
 Result<DriverInfo> describe_this_program();
 
 /// Where a program is on this machine.
@@ -48,19 +48,20 @@ class ProgramFiles {
   ProgramFiles& operator=(const ProgramFiles&) = delete;
   ~ProgramFiles();
 
-  /// Programs that are kept open, so that they are had as they were when their drivers began; of
+  /// Programs that are kept open, so that they are had as they were when their drivers began. Of
   /// earlier ones the files have to be there still.
   static constexpr std::size_t kOpenMax = 64;
 
-  /// A driver of this node runs this program: it is found here, and may be fetched from here, also
+  /// A driver of this node runs this program. It is found here, and may be fetched from here, also
   /// when its file is replaced or removed.
   void offer(const DriverInfo& driver);
 
-  /// Where the program is on this machine: at the driver's path if the same file is there, else
-  /// kept open (as a path that only children of this process can execute), else in the cache, else
-  /// fetched from the driver's node. Libraries must be at the driver's paths. Errors: kNotFound
-  /// names the library, or the program that was changed since the driver began; kUnavailable the
-  /// node; kResourceExhausted the disk, where the cache has no unused file left to remove.
+  /// Where the program is on this machine. The first of these counts: the driver's path if the same
+  /// file is there, kept open, in the cache, fetched from the driver's node. Only children of this
+  /// process can execute the path of a program that is kept open. Libraries must be at the driver's
+  /// paths. Errors: kNotFound names the library, or the program that was changed since the driver
+  /// began. kUnavailable names the node. kResourceExhausted names the disk, where the cache has no
+  /// unused file left to remove.
   void find(const DriverInfo& driver, const std::string& driver_node, Deadline deadline,
             Found found);
 
