@@ -211,9 +211,9 @@ class Runtime {
   Result<ScopedActor<T>> spawn_scoped(const ActorOptions& options, const Args&... args);
 
   /// Calls back when the actor's process ends (with the cause), when it runs again, and when it is
-  /// dead for good; at once if it is dead already. Callbacks run one after another on a dedicated
-  /// thread and may use the runtime. They stop when the returned object is destroyed or the runtime
-  /// stops. An exception from a callback is logged.
+  /// dead for good. If it is dead already, it calls back at once. Callbacks run one after another
+  /// on a dedicated thread and may use the runtime. They stop when the returned object is destroyed
+  /// or the runtime stops. An exception from a callback is logged.
   template <class T>
   Watch watch(const ActorHandle<T>& actor, std::function<void(const ActorEvent&)> callback);
   /// The same as an object, to get, await or pass on: it settles with the cause when the actor has
@@ -225,11 +225,11 @@ class Runtime {
   template <class T>
   Status kill(const ActorGroup<T>& group, Until until = std::chrono::seconds(10));
 
-  /// Requests the cancellation of a call and returns at once. The result settles later: with
+  /// Requests the cancellation of a call and returns at once. The result settles later. It is
   /// kCancelled if the call never ran or obeyed the request (a method that takes a CallContext
-  /// can), else with the return value. CancelMode::kForce ends a running call with its actor's
-  /// process, whose other calls fail with kActorDied. A settled result stays. Errors:
-  /// kInvalidArgument (`ref` is not the result of a call of this process).
+  /// can), else the return value. CancelMode::kForce ends a running call with its actor's process,
+  /// whose other calls fail with kActorDied. A settled result stays. Errors: kInvalidArgument
+  /// (`ref` is not the result of a call of this process).
   template <class T>
   Status cancel(const ObjectRef<T>& ref, CancelMode mode = CancelMode::kCooperative);
 

@@ -1,8 +1,8 @@
-// The activity page of a worker or driver, in memory that it shares with its node: what its threads
-// run now, how many calls it has served and how long they took, and, while someone asks for it, a
-// record of single calls. The process writes, at the cost of a few stores a call. The node reads
-// when it is asked something, also while the process is stuck or stopped, and after it was killed.
-// Nothing in here is trusted by the node.
+// The activity page of a worker or driver, in memory that it shares with its node. It says what its
+// threads run now, how many calls it has served and how long they took. While someone asks for it,
+// it has a record of single calls. The process writes, at the cost of a few stores a call. The node
+// reads when it is asked something, also while the process is stuck or stopped, and after it was
+// killed. Nothing in here is trusted by the node.
 #pragma once
 
 #include <array>

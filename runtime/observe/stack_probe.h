@@ -1,5 +1,5 @@
-// Stacks of a worker's threads, also when it is stuck or stopped: asked by a signal, told in its
-// activity page, named from the files it runs.
+// Stacks of a worker's threads, also when it is stuck or stopped. A signal asks for them, its
+// activity page has the answer, and the files that it runs give the names.
 #pragma once
 
 #include <sys/types.h>

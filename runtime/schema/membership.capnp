@@ -1,7 +1,7 @@
 @0x8aee6e339ed706a5;
-# The cluster's control plane: what drivers, workers and the command line ask of their node, nodes of the head, the head of
-# nodes, and nodes of workers. One request type for all of them: each side refuses what it does not serve.
-# Numbers, types and defaults never change; append, and retire by renaming to obsoleteX.
+# The cluster's control plane. Drivers, workers and the command line ask their node, nodes ask the head, the head asks
+# nodes, and nodes ask workers. One request type for all of them: each side refuses what it does not serve. Numbers, types
+# and defaults never change; append, and retire by renaming to obsoleteX.
 
 using Cxx = import "/capnp/c++.capnp";
 using Published = import "/runtime/schema/published.capnp";
