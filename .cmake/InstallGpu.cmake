@@ -1,5 +1,5 @@
-# Run while installing: what the group "gpu" of `wheels` (.ci/wheels.txt) takes out of its wheels goes from `root`, where they are unpacked, to lib/starling in
-# the same layout, so that the libraries find each other as they do there, and LibTorch's own finds all of them beside itself.
+# While installing, takes the files of the group "gpu" of `wheels` (.ci/wheels.txt) from `root`, where their wheels are unpacked, to lib/starling. The layout
+# stays the same, so that the libraries find each other as in the wheels. LibTorch's own library finds all of them next to itself.
 cmake_minimum_required(VERSION 3.25)
 file(STRINGS ${wheels} lines REGEX "^[^#]+ gpu ")
 foreach(line ${lines})

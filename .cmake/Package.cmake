@@ -12,8 +12,8 @@ set(STARLING_PUBLIC_RL_HEADERS rl/rl.h rl/loop.h rl/run/rl/trainer_options.h rl/
 set(STARLING_RL_LIBRARIES rl rl_algo rl_comm rl_config rl_cuda rl_data rl_hub rl_kernel rl_mesh rl_metrics rl_model rl_profile rl_reward rl_rollout rl_template rl_tokenizer rl_weights)
 set(STARLING_PACKAGE_FOLDER lib/cmake/Starling)
 
-# Installs programs without their debug information, which goes to bin/.debug beside them, where gdb looks: it is nine tenths of their size, and what
-# backtraces name functions by stays.
+# Installs programs without their debug information, which is nine tenths of their size. It goes to bin/.debug next to them, where gdb looks. The
+# names of functions for backtraces stay.
 function(starling_install_programs component)
   install(TARGETS ${ARGN} RUNTIME DESTINATION bin COMPONENT ${component})
   add_dependencies(installed_files ${ARGN})

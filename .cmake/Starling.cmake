@@ -241,8 +241,8 @@ function(starling_tests)
   endif()
 endfunction()
 
-# tests/fuzz/x_fuzz.cpp: a fuzz target. With clang it is a libFuzzer program; with g++ the replay driver runs the corpus in
-# tests/fuzz/corpus/x.tar.gz and a bounded number of mutations, which is what ctest does with both.
+# tests/fuzz/x_fuzz.cpp: a fuzz target. With clang it is a libFuzzer program. With g++ the replay driver runs the corpus in
+# tests/fuzz/corpus/x.tar.gz and a bounded number of mutations. ctest does that with both.
 function(starling_fuzzers)
   add_custom_target(fuzzers)
   add_dependencies(test_programs fuzzers)

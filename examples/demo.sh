@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The demo: a head and a second node on this machine, a tiny model trained through them (SFT warm start, then GRPO on two policy
-# workers, one on each node), everything stopped at the end, on Ctrl-C too.
+# The demo: a head and a second node on this machine train a tiny model (SFT warm start, then GRPO). There are two policy
+# workers, one on each node. Everything is stopped at the end, on Ctrl-C too.
 #   examples/demo.sh [FOLDER WITH THE PROGRAMS]     default build/release/bin; `make demo` builds and calls this
 # What it writes lies in build/demo (or $STARLING_DEMO_DIR).
 set -euo pipefail

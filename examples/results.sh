@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the curves of docs/results.md again: the toy task (four letters to put in order) by PPO, GRPO, DAPO and RLOO, with several seeds.
-#   examples/results.sh FOLDER [SEEDS]     default: seeds "1 2 3"; 150 steps, about a minute a run on two cores
+#   examples/results.sh FOLDER [SEEDS]     default: seeds "1 2 3"; 150 steps, about a minute a run on two cores.
 # Writes FOLDER/ALGORITHM_SEED (runs) and prints a row per run: the mean score of the first and the last five steps, and of held-out prompts before and after.
 # A run that is there already is not made again.
 set -euo pipefail

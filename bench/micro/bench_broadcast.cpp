@@ -1,7 +1,7 @@
 // One object to many nodes at once: how much its own node sends, and how long it takes.
 //   bench_broadcast [--json]
-// Every node is a separate process on this machine, so that the time is that of all these copies
-// through one memory; what the source sends is what counts.
+// Every node is a separate process on this machine. So the time is that of all these copies through
+// one memory, and what the source sends is what counts.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 //   verify   comparing it with the manifest, of files that are not in the page cache
 //   load_N   N ranks, each its part (Parameters::load), of a file that is not in the page cache
 //
-// All in turns; figures are medians over the rounds, ratios those of the plain bandwidth of the
+// All run in turns. Figures are medians over the rounds. Ratios are to the plain bandwidth of the
 // same round: written to plain writing, loaded to plain reading. Ranks are threads.
 #include <fcntl.h>
 #include <unistd.h>

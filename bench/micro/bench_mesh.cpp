@@ -8,11 +8,11 @@
 //   grpo   MODEL (SmolLM2-135M): 4 prompts of 4 responses a step, as in bench_trainer
 //   toy    a model of 7 million parameters made on the spot: 16 prompts of 4 responses a step
 //
-// One worker of two threads against two workers of one thread each: plain data parallelism, ZeRO-1
-// to 3, teams of two (tensor and sequence parallelism), and four leaves (trainer.gradient_leaves)
-// on one and on two. All run in turns, `rounds` times; figures are medians of the second step on
-// over all rounds, ratios are to one worker.
-// Without MODEL only the toy runs.
+// One worker of two threads against two workers of one thread each. Two workers use plain data
+// parallelism, ZeRO-1 to 3, or teams of two (tensor and sequence parallelism). Four leaves
+// (trainer.gradient_leaves) are on one and on two workers. All run in turns, `rounds` times;
+// figures are medians of the second step on over all rounds, ratios are to one worker. Without
+// MODEL only the toy runs.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

@@ -11,10 +11,10 @@
 // "transient": a call hangs or crashes at random, and its second try is fine. "permanent": a
 // response always hangs or crashes at any try, so that the whole time limit passes. Between two
 // scorings there is a pause, in which processes are replaced, as generation and training are one.
-// Each kind is measured twice: scored when all responses are there, and "while drawn": responses
-// come one after the other over --generation-seconds, at even distances in their own order in
-// every step, and what is counted is the time from the last of them. The costs are shares of a step
-// of --step-seconds, against the same calls without trouble.
+// Each kind is measured twice: scored when all responses are there, and "while drawn". Then
+// responses come one after the other over --generation-seconds, at even distances, in another order
+// in every step. What counts there is the time from the last response on. The costs are shares of a
+// step of --step-seconds, against the same calls without trouble.
 #include <unistd.h>
 
 #include <algorithm>

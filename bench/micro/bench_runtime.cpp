@@ -1,5 +1,6 @@
-// The cost of calls and objects, with the floor measured in the same run: raw round trips over a
-// Unix socket and over TCP, and a memcpy. Actors are other processes. Starts its own cluster.
+// The cost of calls and objects, with the floor measured in the same run. The floor is raw round
+// trips over a Unix socket and over TCP, and a memcpy. Actors are other processes. Starts its own
+// cluster.
 //   bench_runtime [--json] [--curve] [--seconds S]      S of measuring per figure (default 1)
 // --json prints one object of plain numbers. --curve adds percentiles, calls by number of callers
 // and actors and by size of argument, the machine and the commit. As root it measures between two

@@ -3,10 +3,10 @@
 //   bench_tokenizer [--model PATH]... [--threads 1,2] [--megabytes 10] [--repeat 3] [--json]
 //   [--source DIR] [--write-text FILE]
 //
-// The text is that of this project's checkout (--source, by default the current folder: sources,
-// guides and the tokenizer fixtures' tricky lines), in pieces of up to 2 kB, in an order drawn from
-// a fixed seed. Words repeat as words do, lines hardly. Best of --repeat runs. --write-text writes
-// the pieces as JSON lines for bench/peers/tokenizers and ends.
+// The text is this project's checkout: sources, guides and the tricky lines of the tokenizer
+// fixtures (--source, by default the current folder). It comes in pieces of up to 2 kB, in an order
+// drawn from a fixed seed. Words repeat as words do, lines hardly. Best of --repeat runs.
+// --write-text writes the pieces as JSON lines for bench/peers/tokenizers and ends.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -12,10 +12,10 @@
 //   toy    a model of 7 million parameters made on the spot: 16 prompts of 4 responses of 16 tokens
 //          a step
 //
-// Figures: seconds a step (the median of the second step on), samples or tokens a second, seconds
-// from starting the program to the end of its first step, the largest worker's peak memory, and
-// what `--dry-run` predicted. MODEL is a Hugging Face folder or a GGUF file; without one, only the
-// toy runs.
+// Figures are seconds a step (the median of the second step on) and samples or tokens a second.
+// Others are the seconds from the program's start to the end of its first step, and the largest
+// worker's peak memory. Next to that stands what `--dry-run` predicted. MODEL is a Hugging Face
+// folder or a GGUF file; without one, only the toy runs.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// The cost of a channel against the floor: a round trip over a Channel against a ping-pong on a raw
-// Unix socket (and the same on TCP), requests in flight, and payload throughput. The peer is
-// another process.
+// The cost of a channel against the floor: its round trip against a ping-pong on a raw Unix socket
+// (and the same on TCP). Also requests in flight, and payload throughput. The peer is another
+// process.
 //   bench_transport [--json] [--seconds S]
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -46,8 +46,8 @@ inline runtime::Result<Json> table_suite(const rl::Transformer& model, const Opt
   return cells;
 }
 
-// Eight samples of one prompt of 512 tokens, two tokens each so that every one has left the
-// prompt's blocks, against reading the prompt for one.
+// Eight samples of one prompt of 512 tokens, against reading the prompt for one. Each has two
+// tokens, so that every one has left the prompt's blocks.
 inline runtime::Result<Json> samples_suite(const rl::Transformer& model, const Options& options) {
   constexpr std::int64_t kPromptTokens = 512, kSamples = 8;
   auto engine = rl::Engine::create(model, engine_options(options.weights.front()));
@@ -78,8 +78,8 @@ inline runtime::Result<Json> samples_suite(const rl::Transformer& model, const O
               {"blocks_of_several", (*engine)->stats().blocks_peak}};
 }
 
-// 64 requests whose lengths follow Pareto's law, 16 at a time: as places become free, and in
-// batches that are padded until their longest is done, as transformers' generate() does it. Also in
+// 64 requests whose lengths follow Pareto's law, 16 at a time. They start as places become free, or
+// in batches padded until their longest is done, as transformers' generate() does it. Also in
 // batches that their finished rows leave.
 inline runtime::Result<Json> tail_suite(const rl::Transformer& model, const Options& options) {
   constexpr std::int64_t kRequests = 64, kPlaces = 16, kLongest = 256;

@@ -62,8 +62,8 @@ inline double unix_round_trip(double seconds) {
   return result;
 }
 
-/// A TCP connection without Nagle's delay to a process that `enter` (run in it first) takes to
-/// where `address` is, and that then serves it with `serve(fd)`.
+/// A TCP connection without Nagle's delay to a child process. The child first runs `enter`, which
+/// takes it to where `address` is, and then serves the connection with `serve(fd)`.
 template <class Enter, class Serve>
 int connect_to_child(const char* address, pid_t& child, Enter&& enter, Serve&& serve) {
   int ready[2];

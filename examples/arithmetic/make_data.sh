@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes arithmetic questions as JSON lines, for training and for validation.
-#   examples/arithmetic/make_data.sh FOLDER [ROWS] [LARGEST] [SEED] [FORM]     default 2000 rows, numbers up to 9, seed 1, form number
-# The form is what questions ask for and demonstrations show: `number`, or `equation`, which repeats the question and goes on ("12 + 7 = 19").
+#   examples/arithmetic/make_data.sh FOLDER [ROWS] [LARGEST] [SEED] [FORM]     default 2000 rows, numbers up to 9, seed 1, form number.
+# The form is what questions ask for and demonstrations show: `number` or `equation`. The latter repeats the question and goes on ("12 + 7 = 19").
 # Writes FOLDER/train.jsonl and FOLDER/test.jsonl (a tenth as many rows, fewer where there are fewer questions: each is there once). No question of the one is in the other; a tenth of
 # all questions is held out. The same arguments give the same files.
 set -eu

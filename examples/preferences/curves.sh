@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the table of preferences in docs/results.md again: the toy task's pairs (letters in order against one wrong letter) by each loss, with several seeds.
-#   examples/preferences/curves.sh FOLDER [SEEDS]     default: seeds "1 2 3"; 150 steps of 32 pairs, ten seconds a run on two cores
+#   examples/preferences/curves.sh FOLDER [SEEDS]     default: seeds "1 2 3"; 150 steps of 32 pairs, ten seconds a run on two cores.
 # All runs of a seed begin with the same twenty supervised steps. Prints a row per run: the share of held-out pairs that are told apart after
 # 5, 30, 75 and 150 steps. A run that is there already is not made again.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes pairs of answers to sums and differences: the right number, and one that is off by one to three.
-#   examples/preferences/make_data.sh FOLDER [ROWS] [LARGEST] [SEED]     default 2000 rows, numbers up to 9, seed 1
+#   examples/preferences/make_data.sh FOLDER [ROWS] [LARGEST] [SEED]     default 2000 rows, numbers up to 9, seed 1.
 # Writes FOLDER/train.jsonl and FOLDER/test.jsonl (the same sums as examples/arithmetic: none of them is in both). The same arguments give the same files.
 set -eu
 case "${1:-}" in

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The same workload on Starling and on Ray's C++ API, one after the other on this machine, side by side:
-#   bench/peers/ray/run.sh [BUILD_FOLDER] [SECONDS]     (default build/release, 1 second a figure)
+#   bench/peers/ray/run.sh [BUILD_FOLDER] [SECONDS]     (default build/release, 1 second a figure).
 # Ray comes from PyPI into a virtual environment under ~/.cache/starling/peers, when this is first run, and nowhere else.
 # Ray's driver starts a cluster by `ray start` and ends it by `ray stop`, which ends any other Ray of this user here too.
 set -euo pipefail
