@@ -16,8 +16,8 @@ class Awaited {
  public:
   explicit Awaited(EventLoop& loop) : loop_(loop), done_(loop) {}
 
-  /// Takes the answer; false when no thread waits for it any more: then it stays with the caller,
-  /// for what it carries to be given back.
+  /// Takes the answer. False when no thread waits for it any more: the answer then stays with the
+  /// caller, for what it carries to be given back.
   bool offer(T& answer) {
     {
       std::lock_guard lock(mutex_);

@@ -18,8 +18,8 @@ namespace runtime::object_detail {
 class Borrowers : public std::enable_shared_from_this<Borrowers> {
  public:
   using Client = StoreClients::Client;
-  /// Of an object of this node that is not borrowed any more: whether the store has kept it itself,
-  /// so that no owner is to be told.
+  /// Of an object of this node that is not borrowed any more. True when the store has kept it
+  /// itself, so that no owner is to be told.
   using OnReturned = std::function<bool(const ObjectLocation&)>;
 
   Borrowers(std::shared_ptr<StoreMemory> memory, std::shared_ptr<PeerLinks> peers, NodeId node,

@@ -15,8 +15,8 @@
 namespace runtime {
 
 /// A sealed object's bytes: read-only pages, aligned to 64, never copied. The object stays where it
-/// is while a view (or a copy of it, or a buffer made from it) is alive, even if its owner frees it
-/// or dies. A value; copying costs one atomic increment.
+/// is while a view, a copy of it, or a buffer made from it is alive. That holds even if its owner
+/// frees it or dies. A value; copying costs one atomic increment.
 class BytesView {
  public:
   BytesView() = default;

@@ -1,10 +1,12 @@
 // ExtentTable: which ranges of the segment are leased to whom, and who pins them. Plain bookkeeping
 // without I/O.
 //
-// Invariant: a range is in exactly one place: an extent, the retained set (free, its pages still
-// there), the clean set (free, without pages), or taken by take() for an extent that is about to
-// move in. An extent that was vacated has no range until it is settled again: its bytes are
-// elsewhere.
+// Invariant: A range is in exactly one place:
+// - an extent,
+// - the retained set (free, its pages still there),
+// - the clean set (free, without pages),
+// - or taken by take() for an extent that is about to move in.
+// An extent that was vacated has no range until it is settled again: its bytes are elsewhere.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@ namespace runtime::object_detail {
 
 namespace {
 
-// Without a connection and without a byte in between, so often (each after twice the pause of the
-// one before) until a node counts as gone.
+// A node counts as gone after so many tries without a connection and without a byte in between.
+// Each comes after twice the pause of the one before.
 constexpr int kReconnectsMax = 5;
 constexpr std::chrono::milliseconds kReconnectPause{20};
 // Objects of fewer parts come from their own node: asking it whom else to ask would take as long.

@@ -43,7 +43,7 @@ class ObjectClient {
   bool is_forked() const;
 
   /// Memory for an object of `size` bytes; `id` none picks a fresh one. Blocks for one round trip
-  /// when a new slab or its own range is needed, and in a full store until others have freed
+  /// when a new slab or its own range is needed. In a full store it blocks until others have freed
   /// enough or enough has moved to disk. Errors: kResourceExhausted (full still at the deadline; at
   /// once when it could never fit), kUnavailable (node gone), kCancelled (told to stop while it
   /// waited).
@@ -81,15 +81,15 @@ class ObjectClient {
   void borrow_and_confirm(const ObjectLocation& location, Deadline deadline,
                           UniqueFunction<void(Status)> done);
 
-  /// Has an object that is lost made again by the process that can, on the node `keeper`; `done`
+  /// Has an object that is lost made again by the process that can, on the node `keeper`. `done`
   /// (once, on the loop or at once) hears where it is then. Errors: kObjectLost (no process there
   /// can), kUnavailable (that node cannot be reached), why making it failed.
   void remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline,
               UniqueFunction<void(Result<ObjectLocation>)> done);
 
   /// The object's node is about to leave. This process's own node keeps the object from now on, and
-  /// this process borrows it there; unborrow() what `done` (once, on the loop or at once) hears.
-  /// Errors: kObjectLost, kUnavailable, kResourceExhausted (no room here), kDeadlineExceeded.
+  /// this process borrows it there. `done` (once, on the loop or at once) hears where: unborrow()
+  /// that. Errors: kObjectLost, kUnavailable, kResourceExhausted (no room here), kDeadlineExceeded.
   void take_over(const ObjectLocation& location, Deadline deadline,
                  UniqueFunction<void(Result<ObjectLocation>)> done);
   /// This process and its node end: what it made is not freed any more, since others are about to

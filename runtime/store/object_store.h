@@ -3,8 +3,8 @@
 // lies inside a leased range is its process's business, which is why a put needs no message.
 //
 // A range is free again when its holder has given it back (or died) and no process pins it. When
-// the store fills up, ranges that no process reads move to disk and come back when one asks; who
-// finds it full waits in line.
+// the store fills up, ranges that no process reads move to disk and come back when one asks. A
+// process that finds it full waits in line.
 #pragma once
 
 #include <sys/types.h>
@@ -50,8 +50,8 @@ struct ObjectStoreOptions {
   std::uint64_t slab_bytes = 4 << 20;  // what a process leases for its small objects
   std::uint64_t retained_bytes_max =
       256ull << 20;  // free memory kept for good rather than given back to the system
-  /// Free memory beyond that goes back when none of it was used for so long: what the next step of
-  /// a loop takes again costs no new pages.
+  /// Free memory beyond that goes back when none of it was used for so long. So what the next step
+  /// of a loop takes again costs no new pages.
   std::chrono::milliseconds retained_for{30'000};
   std::uint64_t chunk_bytes = 4 << 20;  // a fetch asks for so much at a time
   int chunks_in_flight_max = 4;
@@ -139,9 +139,9 @@ class ObjectStore {
   /// Where other nodes reach this one, when it is known only after the store was made.
   void set_endpoint(std::string endpoint);
 
-  /// Keeps the object in the store's own name, so that it outlives its owner: the very bytes if
-  /// they lie in their own range here, else a copy. Answers with where they are; drop() gives
-  /// it up. On the loop. Errors: kObjectLost, kResourceExhausted (no room for the copy),
+  /// Keeps the object in the store's own name, so that it outlives its owner. It keeps the very
+  /// bytes if they lie in their own range here, else a copy. Answers with where they are; drop()
+  /// gives it up. On the loop. Errors: kObjectLost, kResourceExhausted (no room for the copy),
   /// kUnavailable.
   void adopt(const ObjectLocation& location, UniqueFunction<void(Result<ObjectLocation>)> done);
   /// Gives up what was adopted: it ends when no process borrows or reads it any more. On the loop.

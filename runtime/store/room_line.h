@@ -14,8 +14,8 @@
 
 namespace runtime::object_detail {
 
-/// The first in line is served first, also when a later one needs less: a large object is not kept
-/// waiting for ever by small ones.
+/// The first in line is served first, also when a later one needs less. So small objects do not
+/// keep a large one waiting for ever.
 class RoomLine : public std::enable_shared_from_this<RoomLine> {
  public:
   using Attempt = UniqueFunction<bool()>;  // takes the room; false when there is too little

@@ -64,7 +64,7 @@ class Segment {
   /// no memory left.
   Status populate(std::uint64_t begin, std::uint64_t size);
   /// Whether the range's pages seem to be in this process's page tables, so that populate() would
-  /// be a walk for nothing: looks at a few of them.
+  /// be a walk for nothing. It looks at a few of them.
   bool is_populated(std::uint64_t begin, std::uint64_t size) const;
 
   /// The sealed object at `location`, within the extent [begin, end) that it claims to lie in, or

@@ -1,7 +1,7 @@
-// SourceTree: the tree of nodes that copy an object from each other, so that the node that has it
-// sends a few copies however many nodes ask. Private to runtime/store.
+// SourceTree: the tree of nodes that copy an object from each other. The node that has it sends a
+// few copies however many nodes ask. Private to runtime/store.
 //
-// The nodes that ask form a tree below the one that has the object, filled level by level; each
+// The nodes that ask form a tree below the one that has the object, filled level by level. Each
 // serves its children while its own copy is still arriving. One that loses its parent comes back
 // and is served by the root itself, whatever the tree says, so that no circle can form.
 #pragma once

@@ -12,7 +12,7 @@
 namespace runtime::object_detail {
 
 /// write() and read() block for the disk; any thread, one at a time for each extent. The files mean
-/// nothing to a later store: they are not made durable, and what a dead one left is removed when
+/// nothing to a later store. They are not made durable, and what a dead one left is removed when
 /// the folder is opened.
 class SpillFolder {
  public:

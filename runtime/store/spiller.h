@@ -2,7 +2,7 @@
 // back when somebody asks. Private to runtime/store.
 //
 // An extent may move only once its holder has surrendered it: until then the holder writes and
-// reads it without asking. So over the high-water mark the spiller asks the holders, writes what
+// reads it without asking. So over the high-water mark the spiller asks the holders. It writes what
 // they name (those used longest ago first) on its own thread, and frees the memory if no process
 // has pinned it meanwhile. A failed write changes nothing: the bytes are where they were. When
 // memory and disk are both full, an extent that is asked for changes places with one that is not.

@@ -71,7 +71,7 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
 
 /// Copies of objects of other nodes: brings each here once, however many ask, and keeps it until
 /// room is needed or the object ends. An object comes in parts over several connections, straight
-/// into its place; when one breaks, what it still owed is asked for again, and what has come stays.
+/// into its place. When one breaks, what it still owed is asked for again, and what has come stays.
 /// A large one comes from whichever node its own names (SourceTree), and goes on to others from
 /// here while it arrives.
 class Fetcher : public std::enable_shared_from_this<Fetcher> {
@@ -94,8 +94,8 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
   std::optional<ObjectLocation> hand_over(const ObjectId& object);
   /// The objects have ended: copies that no process reads go now, others when room is needed.
   void ended(const std::vector<ObjectId>& objects);
-  /// The connection is gone over which the node at `endpoint` would have said that its objects end:
-  /// copies of them that no process uses for a while go.
+  /// The connection is gone over which the node at `endpoint` would have said that its objects end.
+  /// Copies of them that no process uses for a while go.
   void connection_lost(const std::string& endpoint);
   /// Drops the copy that was used longest ago. False when there is none without a pin.
   bool drop_oldest();
