@@ -16,8 +16,8 @@
 
 namespace runtime {
 
-/// Does nothing without a page. The turn that builds the actor begins it, before there is another;
-/// any turn may show calls; the numbers of the actor itself are guarded by the owner.
+/// Does nothing without a page. The turn that builds the actor begins it, before there is another.
+/// Any turn may show calls. The owner guards the numbers of the actor itself.
 class ActorActivity {
  public:
   /// `page` may be null; it and `actor` outlive this.

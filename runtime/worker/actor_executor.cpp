@@ -146,7 +146,7 @@ void ActorExecutor::start_thread() {
     Seat seat(loop_);
     serve(seat, false);
     std::lock_guard lock(mutex_);
-    // stop() or run() may have taken it out of the list to join it; splice works on any list, but
+    // stop() or run() may have taken it out of the list to join it. splice() works on any list, but
     // then it must stay where it is.
     if (!stopping_) retired_.splice(retired_.end(), threads_, self);
   });

@@ -1,10 +1,9 @@
 // ActorExecutor: the threads that run a process's actors.
 //
-// The threads that have nothing to run drive the event loop (transport/event_loop.h), so that a
-// call that comes in is run by the thread that received it. The others sleep. A process of one
-// actor has one thread, its main one. A process of shared actors has one per CPU, and one more for
-// each that a method blocks by waiting for an object, so that actors which wait for each other do
-// not starve.
+// The threads that have nothing to run drive the event loop (transport/event_loop.h). So a call
+// that comes in is run by the thread that received it. The others sleep. A process of one actor has
+// one thread, its main one. A process of shared actors has one per CPU, and one more for each that
+// a method blocks by waiting for an object. So actors that wait for each other do not starve.
 #pragma once
 
 #include <atomic>

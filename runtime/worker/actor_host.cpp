@@ -570,8 +570,8 @@ Status ActorHost::construct(ActorJob& job) {
   }
 }
 
-// A task that waits for others, which may need what it has: it gives its share of the node back,
-// and continues without one when they are done.
+// A task may wait for others that need what it has. It gives its share of the node back, and
+// continues without one when they are done.
 void ActorHost::give_up_resources_while_waiting() {
   context_->executor.set_on_long_wait([weak = std::weak_ptr(context_->process), id = id_] {
     auto process = weak.lock();

@@ -1,4 +1,4 @@
-// ActorHost: one actor in its worker process: the calls in line before it, and their running: in
+// ActorHost: one actor in its worker process, with the calls in line before it. It runs them in
 // order, and one at a time unless the actor was given more.
 //
 // A "turn" is the host posted to the executor, or being run by one of its threads. There are as
@@ -89,11 +89,11 @@ class ActorHost final : public Runnable,
   /// The caller does not want this call any more: in line it never runs, and is answered at once;
   /// running it is told.
   void cancel(const Channel* channel, std::uint64_t sequence, CancelMode mode);
-  /// A call of this channel's is awaited by one that others wait for in turn: passes that on to the
+  /// A call of this channel's is awaited by one that others wait for in turn. Passes that on to the
   /// call that this one cannot end before, if there is a single one and it waits itself.
   void on_waits(const Channel* channel, std::uint64_t sequence, const std::vector<WaitStep>& waits);
-  /// Ends the actor after the jobs that are running, which are told: it is destroyed, what is in
-  /// line is answered that it is gone, then `done` runs (at once when the actor was stopped
+  /// Ends the actor after the jobs that are running, which are told. It is destroyed, and calls in
+  /// line are answered that it is gone. Then `done` runs (at once when the actor was stopped
   /// before).
   void stop(std::function<void()> done);
   /// Answers in the place of the jobs that go on though the actor was stopped: their callers wait

@@ -24,7 +24,8 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
 
   /// Adds an actor; `answer` is called once, from any thread, when its constructor has returned.
   /// One that fails is taken out again. An actor that begins again here does so after its earlier
-  /// self's destructor, unless a call that does not end holds that up for a second.
+  /// self's destructor. It begins before that if a call that does not end holds the destructor up
+  /// for a second.
   void build(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer);
   /// Takes the actor out and ends it after the call it runs; `done` is called once, from any
   /// thread. An actor that is not there has ended.

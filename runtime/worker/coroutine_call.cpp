@@ -47,9 +47,9 @@ asio::awaitable<Status> fetch_and_invoke(std::shared_ptr<CoroutineCall> call,
 }
 
 /// What co_spawn tells of the coroutine's end. With asio::bind_cancellation_slot() instead, Asio
-/// (1.81) would hand each cancellation on by way of the executor, and touch the spawned coroutine's
-/// memory there though it may have ended in between. Of a handler without an executor it emits at
-/// once, in the same turn.
+/// (1.81) would hand each cancellation on by way of the executor. There it would touch the spawned
+/// coroutine's memory, though that may have ended in between. Of a handler without an executor it
+/// emits at once, in the same turn.
 struct CoroutineEnd {
   using cancellation_slot_type = asio::cancellation_slot;
   cancellation_slot_type get_cancellation_slot() const noexcept { return call->signal.slot(); }

@@ -33,7 +33,7 @@ struct CoroutineCall : CoroutineState {
   std::optional<std::stop_callback<OnStop>> on_stop;
 };
 
-/// The executor of one call's coroutines: what is given to it runs in one of the actor's turns, so
+/// The executor of one call's coroutines. What is given to it runs in one of the actor's turns, so
 /// that one thread at a time touches the actor. Fits into an any_io_executor without an allocation.
 class ActorStrand {
  public:

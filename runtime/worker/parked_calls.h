@@ -34,8 +34,8 @@ class ParkedCalls {
   void hold(const Channel* channel, const Lane* lane) {
     lines_.push_back({channel, lane, std::make_unique<JobLine>()});
   }
-  /// Puts a call of `lane` where its connection's wait; if there are none, all of that connection
-  /// in any lane do from now on, and the answer is true.
+  /// Puts a call of `lane` where its connection's wait. If there are none, all of that connection
+  /// in any lane wait from now on, and the answer is true.
   bool park(std::unique_ptr<ActorJob> job, const Lane* lane) {
     auto found = find(job->channel.get(), lane);
     const bool first = found == lines_.end();
@@ -80,7 +80,7 @@ class ParkedCalls {
     std::unique_ptr<JobLine> line;
   };
 
-  /// That of the lane before that of all lanes: what is put back from the one may have to wait in
+  /// That of the lane before that of all lanes. What is put back from the one may have to wait in
   /// the other, and must come behind nothing younger.
   std::vector<Entry>::const_iterator find(const Channel* channel, const Lane* lane) const {
     auto best = lines_.end();
