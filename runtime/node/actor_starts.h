@@ -18,8 +18,9 @@
 namespace runtime {
 
 struct ActorStartsOptions {
-  /// For so long, within a start's own deadline, a process is tried again that the machine could
-  /// not start: it lacked memory, descriptors or room for another process. The pauses between.
+  /// For so long, within a start's own deadline, a process that the machine could not start is
+  /// tried again. The machine lacked memory, descriptors or room for another process. The pauses
+  /// between two tries follow.
   std::chrono::milliseconds patience{120'000};
   std::chrono::milliseconds pause_first{50};
   std::chrono::milliseconds pause_max{5000};

@@ -21,14 +21,14 @@ struct HeadLinkOptions {
   /// A head that has answered nothing for so long is connected to again: the connection may be dead
   /// in one direction.
   std::chrono::milliseconds silence_max{30000};
-  /// How long the head may be away before the node gives up: one whose journal outlives its machine
-  /// or that runs next to this node, and another, which can only come back as a process next to the
-  /// same node.
+  /// How long the head may be away before the node gives up. The first is for a head whose journal
+  /// outlives its machine or that runs next to this node. The second is for another head, which can
+  /// only come back as a process next to the same node.
   std::chrono::milliseconds patience{600'000};
   std::chrono::milliseconds patience_brief = kHeadAwayMax;
-  /// For callers that want to know rather than to wait (Urgency::kNow): so long the head may have
-  /// been away; and so long it may have been silent while its connection is open, or while it reads
-  /// its journal or is started by this node.
+  /// For callers that want to know rather than to wait (Urgency::kNow). The first: so long the head
+  /// may have been away. The second: so long it may have been silent while its connection is open,
+  /// while it reads its journal, or while this node starts it.
   std::chrono::milliseconds away_max{2000};
   std::chrono::milliseconds mute_max{5000};
 };

@@ -35,9 +35,9 @@ class HostedActors {
   /// builds already, only the answer is another. Errors as WorkerPool::start_actor.
   void start(ActorSpec spec, std::uint64_t incarnation, Deadline deadline, ControlAnswerer answer);
   void on_connected(const std::shared_ptr<Channel>& channel);
-  /// Ends the actor if it is one of these: no call reaches it any more, or once those in line have
-  /// been served, within the grace. A call that it runs is told, and ends by itself. Of several
-  /// graces the one that ends first counts.
+  /// Ends the actor if it is one of these. No call reaches it any more, or none does once those in
+  /// line have been served, within the grace. A call that it runs is told, and ends by itself. Of
+  /// several graces the one that ends first counts.
   bool stop(const control::StopActor& stop);
   /// The process has ended, and all actors with it.
   void on_exit(const DeathCause& cause);

@@ -78,7 +78,7 @@ Result<control::LogChunk> read_log_chunk(const std::filesystem::path& folder,
   Piece before = open_piece(folder / (log + ".1"));
   if (!now.fd && !before.fd) return errno_status(now.error, "log " + log);
   place(now, before, folder / log);
-  // Where the reader is: in the newer file, or in the older one; if in one that is gone, at the
+  // Where the reader is: in the newer file, or in the older one. If its file is gone, it is at the
   // beginning of what is left.
   const bool in_newer = now.fd && file != 0 && now.identity == file;
   const bool in_older = before.fd && !in_newer;

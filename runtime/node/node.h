@@ -1,7 +1,7 @@
 // Node: the process that runs on every machine. It listens, supervises workers and submitted jobs,
-// keeps the object store, and passes on to the head what only the head can answer; on one machine
-// it looks after the head's process. Each of these is a part's; the node wires them, and gives each
-// request and event to the part that it is for.
+// and keeps the object store. It passes on to the head what only the head can answer. On one
+// machine it looks after the head's process. Each of these is a part's; the node wires them, and
+// gives each request and event to the part that it is for.
 #pragma once
 
 #include <chrono>
@@ -51,8 +51,8 @@ class Node {
   /// Of its object store; on the loop, or while no thread drives it.
   ObjectStoreStats object_stats() const { return objects_->store().stats(); }
 
-  /// Blocks until the node has stopped; says why: kCancelled when it was asked to, kUnavailable
-  /// when its head is gone, or (is_fenced()) has declared it dead.
+  /// Blocks until the node has stopped, and says why. kCancelled: it was asked to. kUnavailable:
+  /// its head is gone, or (is_fenced()) has declared it dead.
   Status wait();
   /// The cluster continues without it, and would take it as a new node.
   bool is_fenced() const { return fenced_; }

@@ -46,7 +46,7 @@ struct PreemptionUrl {
 /// Of an answer more than this is not read.
 inline constexpr std::size_t kPreemptionBytesMax = 4096;
 
-// Whatever is not an answer of the expected form is an error (kInvalidArgument), never a notice: an
+// Whatever is not an answer of the expected form is an error (kInvalidArgument), never a notice. An
 // endpoint may be a proxy's, a captive portal's or broken.
 
 /// Of a file or a command: nothing or "none"; "preempted", "preempted 25s". A file that is there
