@@ -16,7 +16,7 @@
 namespace rl {
 
 /// A sum over several rounds, in each of which a rank has something to add or not. The sum is
-/// ((round 0's ranks in order) + round 1's in order) + ... of those that have. of those that have.
+/// ((round 0's ranks in order) + round 1's in order) + ... of those that have.
 /// With `kept` the values are never written.
 template <class T>
 struct SumRounds {

@@ -10,8 +10,8 @@
 
 namespace rl {
 
-/// Which pages of an arena have memory. An arena begins with all of it; what was given back can be
-/// neither read nor written (the process ends that tries), and what is taken again holds anything.
+/// Which pages of an arena have memory. An arena begins with all of it. What was given back can be
+/// neither read nor written: a process that tries it ends. What is taken again holds anything.
 /// Pages that are not the arena's alone always stay. Takes and gives are counted, so that a page of
 /// two units stays while one of them is there. When this goes, all of the arena may be used again.
 /// Borrows the arena, on the CPU. One thread at a time.

@@ -3,8 +3,8 @@
 
 namespace rl {
 
-/// Makes every operator that ATen runs from now on, on whatever thread, a span of the recording
-/// that is on: kernels as kKernel, nodes of the backward pass as kOperation. Thread-safe; asking
+/// Makes every operator that ATen runs from now on, on any thread, a span of the active recording.
+/// Kernels are recorded as kKernel, nodes of the backward pass as kOperation. Thread-safe; asking
 /// twice changes nothing.
 void record_aten_spans();
 

@@ -1,5 +1,5 @@
-// The cuts of a pass for attention on a device: stretches of queries with the keys that they see,
-// several of them padded to one size and computed together.
+// The cuts of a pass for attention on a device: stretches of queries with the keys that they see.
+// Several stretches are padded to one size and computed together.
 #pragma once
 
 #include <cstdint>

@@ -51,8 +51,8 @@ struct ArrivedRows {
 
 at::Tensor ExpertsPass::scores_of(const Experts& w, const at::Tensor& x) const {
   const at::Tensor logits = ops::linear(pass_, x, w.router, {.rows = rows_});
-  // Not ATen's sigmoid: it takes the last few numbers of all rows by another code than the rest,
-  // so that a row's bits depend on how many there are.
+  // Not ATen's sigmoid: it computes the last few numbers of all rows by other code than the rest. A
+  // row's bits would depend on the number of rows.
   return config_.moe->score == MoeConfig::Score::kSigmoid
              ? ops::activate(pass_, kernel::Activation::kSigmoid, logits, {})
              : at::softmax(logits, 1);

@@ -1,6 +1,6 @@
-// OPT: learned positions that begin at row 2, ReLU, layer norms before the blocks or (OPT-350m)
-// after them, where the embedding is narrower than the layers too; Zhang et al. 2022,
-// arXiv:2205.01068.
+// OPT: learned positions that begin at row 2, ReLU, layer norms before the blocks; Zhang et al.
+// 2022, arXiv:2205.01068. OPT-350m has layer norms after the blocks, and an embedding narrower than
+// the layers.
 #include <nlohmann/json.hpp>
 
 #include "rl/model/family_list.h"

@@ -44,8 +44,8 @@ at::Tensor to_device(std::span<const T> host, at::ScalarType type, at::Device de
       .to(device, type, /*non_blocking=*/false, /*copy=*/true);
 }
 
-// On a CPU rows are cut by their number alone, and each block is one thread's, so that the bits are
-// the same on any number of threads.
+// On a CPU rows are cut by their number alone, and one thread computes each block. The bits are
+// thus the same on any number of threads.
 std::vector<at::Tensor> linear_bf16(const PassContext& pass, const at::Tensor& x,
                                     std::span<const Linear> layers) {
   constexpr std::int64_t kRowsLeast = 64;

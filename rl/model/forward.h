@@ -125,7 +125,8 @@ void softcap_(const PassContext& pass, const at::Tensor& x, float cap);
 at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b);
 
 /// Rotates the first dimensions of each head of x [T, heads * D], as many as there are angles, by
-/// its row's position; `backwards` the other way. x may be some of the rows, from `first` on.
+/// its row's position. `backwards` rotates the other way. x may be some of the rows, from `first`
+/// on.
 at::Tensor rope(const PassContext& pass, const Rows& rows, const at::Tensor& x, std::int64_t heads,
                 bool backwards = false, std::int64_t first = 0);
 

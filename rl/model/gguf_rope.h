@@ -12,8 +12,8 @@ namespace rl {
 class GgufFile;
 
 /// Writes `rope_scaling` from PREFIXrope.scaling.* and PREFIXrope.scale_linear (its older name), as
-/// llama.cpp applies them: a factor without a type is linear; YaRN with its ramp, context and
-/// temperature; `attn_factor` on top of either. `positions` is the model's context length.
+/// llama.cpp applies them. A factor without a type is linear. YaRN has its ramp, context and
+/// temperature. `attn_factor` comes on top of either. `positions` is the model's context length.
 /// kUnimplemented, with the key: what cannot be computed. kInvalidArgument: a key of the wrong
 /// type.
 runtime::Status read_gguf_rope_scaling(const GgufFile& file, const std::string& prefix,

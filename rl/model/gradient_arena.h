@@ -1,5 +1,5 @@
-// Gradients in an arena that is not zeroed for each update: a sum begins by being written over what
-// was there, and only what no pass has written is zeroed.
+// Gradients in an arena that is not zeroed for each update. A sum begins by overwriting what was
+// there, and only what no pass has written is zeroed.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -45,8 +45,8 @@ class Graph {
   at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend,
                            const PassOptions& options) const;
 
-  /// The same of a pipeline's stage alone, whose input comes from the stage before it, and whose
-  /// output goes to the next one, whatever the others do meanwhile. There must be a stream().
+  /// The same of a pipeline's stage alone, whatever the other stages do meanwhile. Its input comes
+  /// from the stage before it, and its output goes to the next one. There must be a stream().
   at::Tensor stage_states(const forward::RowsPtr& rows, const Attend& attend,
                           const PassOptions& options) const;
   /// Of a pipeline that may have several passes in flight; else null.

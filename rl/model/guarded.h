@@ -31,9 +31,9 @@ inline void throw_unless_ok(const runtime::Status& status) {
 /// it can succeed.
 runtime::Status caught_status(const std::string& doing);
 
-/// From now on such a failure of a device ends this process, with exit code 1 and the error as the
-/// last thing that it writes to stderr: for a process whose owner starts it again, and whose
-/// callers then hear of its death instead. Any thread.
+/// From now on such a failure of a device ends this process, with exit code 1 and the error as its
+/// last output on stderr. It is for a process whose owner starts it again. Callers then hear of the
+/// death of the process instead. Any thread.
 void end_process_with_its_device();
 
 /// Runs `compute`, which may throw what ATen throws. It returns a T, a Result<T> or (where T is

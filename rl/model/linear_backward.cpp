@@ -120,8 +120,8 @@ at::Tensor LinearBackward::computed_input_gradient() const {
   return dx;
 }
 
-// The gradients of a layer's outputs that its weights' gradients are made of: of all rows, and of
-// the outputs whose weights the rank has gradients of.
+// The gradients of a layer's outputs from which its weights' gradients are computed. They are of
+// all rows, and of the outputs whose weights have their gradients on this rank.
 at::Tensor LinearBackward::added(std::size_t layer) const {
   const at::Tensor& dy = dys_[layer];
   const ColumnCut* dealt = layers_[layer].dealt.get();

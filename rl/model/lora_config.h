@@ -13,8 +13,8 @@
 
 namespace rl {
 
-/// Low-rank adaptation: y = W x + scale * B A x with A [rank, in] and B [out, rank], next to
-/// weights that stay as they are (Hu et al. 2021, arXiv:2106.09685). A value.
+/// Low-rank adaptation: y = W x + scale * B A x with A [rank, in] and B [out, rank]; Hu et al.
+/// 2021, arXiv:2106.09685. The weights W stay as they are. A value.
 struct LoraConfig {
   std::int64_t rank = 8;
   double alpha = 8.0;  // scale is alpha / rank

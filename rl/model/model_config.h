@@ -19,8 +19,8 @@
 
 namespace rl {
 
-/// The config.json that a config was read from, and the generation_config.json next to it: fields
-/// that Starling does not use are kept when the model is saved.
+/// The config.json that a config was read from, and the generation_config.json next to it. A saved
+/// model keeps their fields, those that Starling does not use included.
 struct OriginalConfig {
   std::shared_ptr<const nlohmann::json> json;  // null: there was none
   std::shared_ptr<const nlohmann::json> generation;

@@ -30,13 +30,12 @@ struct OffloadOptions {
 };
 
 /// Gives the memory of a model's weights back to its device, which other roles share, until they
-/// are wanted: while a Stay lives. A copy on the host has what they are. They come in the
-/// background, what stands next to the layers first and then layer by layer, and a pass waits
-/// before each layer for that one alone, so that the copying goes on behind the computing (the
-/// prefetching of Rajbhandari et al. 2021, "ZeRO-Infinity", arXiv:2104.07857). Gradients are zero
-/// between updates, and need no copy. An adapter in use stays. Without effect for a model on the
-/// CPU. A resource; one thread at a time; the model must outlive it, and does not change its
-/// adapters meanwhile.
+/// are wanted: while a Stay lives. A copy on the host has what they are. The weights come back in
+/// the background: first what stands next to the layers, then layer by layer. A pass waits before
+/// each layer for that one alone, so that copying overlaps computing. This is the prefetching of
+/// Rajbhandari et al. 2021, "ZeRO-Infinity", arXiv:2104.07857. Gradients are zero between updates,
+/// and need no copy. An adapter in use stays. Without effect for a model on the CPU. A resource;
+/// one thread at a time; the model must outlive it, and does not change its adapters meanwhile.
 class Offload : LayerListener {
  public:
   /// `host`: the weights on the host, which the code that changes those on the device keeps equal;

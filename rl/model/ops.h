@@ -1,9 +1,9 @@
 // Differentiable operations of a transformer: forward.h's computations with gradients written by
 // hand. Parameters are no autograd variables: an operation adds the gradient of its weights
-// straight into Weight::grad, a view of the gradient arena, so no gradient tensor is ever allocated
-// and summing micro-batches costs nothing extra. The first of an update is written there instead.
-// What can be computed again for the price of one pass over memory (norms, gated products) is not
-// kept for backward. Shapes: as forward.h.
+// straight into Weight::grad, a view of the gradient arena. No gradient tensor is ever allocated,
+// and summing micro-batches costs nothing extra. The first gradient of an update is written there
+// instead of added. What can be computed again for the price of one pass over memory (norms, gated
+// products) is not kept for backward. Shapes: as forward.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -101,8 +101,8 @@ at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& la
 at::Tensor all_columns(const PassContext& pass, const at::Tensor& own, const ColumnCut& cut);
 at::Tensor own_columns(const PassContext& pass, const at::Tensor& all, const ColumnCut& cut);
 
-/// Which of a pass's rows each rank of a team has: whole blocks of those that sums over rows are
-/// made in, so that they have the bits of one rank.
+/// Which of a pass's rows each rank of a team has. Each has whole blocks of those in which sums
+/// over rows are made. The sums thus have the bits of one rank.
 std::shared_ptr<const ColumnCut> rows_of_ranks(std::int64_t rows, int ranks);
 
 /// What the others of the team have of a tensor's rows. Every rank has the whole gradient.

@@ -30,8 +30,8 @@ struct Strip {
   std::int64_t kv_head = 0;
 };
 
-// The tensors of an attention and their gradients: of rows [T, heads * D], but while strips are
-// computed k, v, dk and dv are those of tokens.
+// The tensors of an attention and their gradients, of rows [T, heads * D]. While strips are
+// computed, k, v, dk and dv are those of tokens.
 struct Tensors {
   at::Tensor q, k, v, y, log_normalizer;
   at::Tensor dy, dq, dk, dv;
@@ -52,10 +52,11 @@ at::Tensor query_rows(const at::Tensor& t, const Strip& strip, const AttentionSh
       .view({count, group, shape.head_dim});
 }
 
-// Gradients of softmax attention from its output and the log-normalizers, probabilities computed
-// again (the recomputation of Dao et al. 2022, arXiv:2205.14135, appendix B.4): with P = exp(scale
-// q k^T - lse) and D = sum(dy * y), dv = P^T dy, dS = P (dy v^T - D), dq = scale dS k, dk = scale
-// dS^T q.
+// Gradients of softmax attention from its output and the log-normalizers; Dao et al. 2022,
+// arXiv:2205.14135, appendix B.4. Probabilities are computed again. With P = exp(scale q k^T - lse)
+// and D = sum(dy * y):
+//
+//     dv = P^T dy,  dS = P (dy v^T - D),  dq = scale dS k,  dk = scale dS^T q
 void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& strip) {
   const std::int64_t group = shape.heads / shape.kv_heads;
   const at::Tensor k = key_rows(t.k, strip, shape).contiguous();

@@ -80,9 +80,11 @@ void add_partial_sums(const PassContext& pass, const Norm& norm, const NormSums&
   if (sums.bias.defined()) norm.bias.add_gradient_of_rows(all(sums.bias));
 }
 
-// Gradient through y = n w (+ b) with n = x s or (x - mean) s, in some rows: dx = s (dy w - n
-// mean(dy w n)), and for layer norms less its mean. Writes what the block adds to the gradients of
-// w and b into row `index` of `sums`.
+// Gradient through y = n w (+ b), in some rows, with n = x s or, for layer norms, (x - mean) s.
+//
+//     dx = s (dy w - n mean(dy w n)), and for layer norms less its mean
+//
+// Writes what the block adds to the gradients of w and b into row `index` of `sums`.
 void norm_backward_rows(const Norm& norm, const at::Tensor& scale, const at::Tensor& n,
                         const at::Tensor& moments, const at::Tensor& dy, at::Tensor dx,
                         const NormSums& sums, std::int64_t index) {

@@ -39,9 +39,9 @@ struct PackedBatch {
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids.size()); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(cu_seqlens.size()) - 1; }
 
-  /// kInvalidArgument: ids outside [0, vocab_size), boundaries that do not grow, targets out of
-  /// order or without a predecessor, `rope_lengths` of another number, a sequence longer than
-  /// `positions_max`.
+  /// kInvalidArgument: ids outside [0, vocab_size), boundaries that do not grow, or targets out of
+  /// order or without a predecessor. Also `rope_lengths` of another number, or a sequence longer
+  /// than `positions_max`.
   runtime::Status validate(std::int64_t vocab_size, std::int64_t positions_max) const;
 };
 

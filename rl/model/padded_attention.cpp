@@ -194,8 +194,10 @@ Attended PaddedAttention::forward(const AttentionInputs& in) const {
   return {of_rows(y).view(in.q.sizes()), of_rows(log_normalizer)};
 }
 
-// With P = exp(scale q k^T - log-normalizer) and delta = sum(dy * y): dv = P^T dy, dS = P (dy v^T -
-// delta), dq = scale dS k, dk = scale dS^T q; Dao et al. 2022, arXiv:2205.14135, appendix B.4.
+// Dao et al. 2022, arXiv:2205.14135, appendix B.4. With P = exp(scale q k^T - log-normalizer) and
+// delta = sum(dy * y):
+//
+//     dv = P^T dy,  dS = P (dy v^T - delta),  dq = scale dS k,  dk = scale dS^T q
 AttentionGradients PaddedAttention::backward(const AttentionInputs& in, const Attended& out,
                                              const at::Tensor& dy) const {
   if (rows_ == 0) return {at::empty_like(in.q), at::empty_like(in.k), at::empty_like(in.v)};

@@ -1,5 +1,5 @@
-// Attention of a whole pass on a device: all sequences and heads in a few batched products, since
-// each launch costs as much as the arithmetic of a short sequence. Same bits in every run. By ATen
+// Attention of a whole pass on a device: all sequences and heads in a few batched products. Each
+// launch costs as much as the arithmetic of a short sequence. Same bits in every run. By ATen
 // alone, so that it computes wherever ATen does.
 #pragma once
 
@@ -53,7 +53,7 @@ class PaddedAttention {
     std::int64_t first = 0;
     std::int64_t count = 0;
   };
-  // Rows and tokens are counted by key head below: row r of head h is r * kv_heads + h, and so are
+  // Rows and tokens are counted by key head below: row r of head h is r * kv_heads + h. So are
   // slots, the places in what is padded.
   struct Batch {
     std::int64_t pieces = 0, queries = 0, keys = 0;

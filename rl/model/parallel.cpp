@@ -59,7 +59,7 @@ void for_blocks(kernel::ThreadPool& pool, const std::vector<Block>& blocks,
 }
 
 // A thread's first operator gives MKL the number of threads that ATen has, and would undo what is
-// set here: products of that one task would then be cut between threads, and have other bits.
+// set here. Products of that one task would then be cut between threads, and have other bits.
 SingleThreaded::SingleThreaded() {
   at::get_num_threads();
   if (MKL_Set_Num_Threads_Local) mkl_threads_ = MKL_Set_Num_Threads_Local(1);

@@ -1,7 +1,7 @@
-// Backward passes on the kernels' threads instead of OpenMP's. OpenMP's threads wait for each other
-// by spinning, so a core taken by another process stalls the whole team (measured: ten times slower
-// on a busy machine); and the work is cut here by the sizes of the problem alone, so that gradients
-// have the same bits whatever the number of threads.
+// Backward passes on the kernels' threads instead of OpenMP's. OpenMP's threads spin while they
+// wait, so a core taken by another process stalls the whole team (measured: ten times slower on a
+// busy machine). The sizes of the problem alone decide how the work is cut here. Gradients thus
+// have the same bits on any number of threads.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -27,9 +27,9 @@ struct Block {
 std::vector<Block> cut(std::int64_t total, std::int64_t least, const c10::Device& device);
 
 /// Runs the tasks on the pool's threads, each once and without a graph; ATen's operators inside a
-/// task use its thread alone. Those of another device than the CPU run one after the other on the
-/// caller's: each thread that multiplies there takes a workspace of the device's memory. Tasks must
-/// not depend on each other's results.
+/// task use its thread alone. Tasks of another device than the CPU run one after the other on the
+/// caller's thread. Each thread that multiplies there takes a workspace of the device's memory.
+/// Tasks must not depend on each other's results.
 void run_tasks(kernel::ThreadPool& pool, const std::vector<std::function<void()>>& tasks,
                const c10::Device& device);
 

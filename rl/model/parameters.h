@@ -1,6 +1,7 @@
 // All weights of a model in one contiguous fp32 arena, so that sharding, publishing, checkpoints
-// and the optimizer work on ranges. Invariant: specs are in a fixed order (Hugging Face's), offsets
-// grow, every offset is a multiple of kArenaAlignment, and the gaps that this leaves hold zeros.
+// and the optimizer work on ranges. Invariant: specs are in a fixed order (Hugging Face's) and
+// offsets grow. Every offset is a multiple of kArenaAlignment, and the gaps that this leaves hold
+// zeros.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -22,9 +22,9 @@ struct PassOptions {
   bool bf16 = false;
 
   /// Activation checkpointing; Chen et al. 2016, arXiv:1604.06174. Backward keeps what enters each
-  /// layer, and computes the layer again when its gradient is due: the same values and gradients,
-  /// for one more forward pass and the memory of a single layer's activations. Where no graph is
-  /// built it changes nothing.
+  /// layer, and computes the layer again when its gradient is due. Values and gradients are the
+  /// same. The price is one more forward pass and the memory of a single layer's activations. Where
+  /// no graph is built it changes nothing.
   bool recompute_layers = false;
 
   /// Computes by ATen on a CPU too, as on every other device: bits then depend on the batch and on
@@ -36,8 +36,9 @@ struct PassOptions {
   const QuantizedWeights* quantized = nullptr;
 };
 
-/// What a loss makes of whole rows of logits [R, V], of those from `first` on: K numbers a row,
-/// [R, K], that depend on the row's logits alone. With a graph where gradients are on. R may be 0.
+/// What a loss makes of whole rows of logits [R, V], of those from `first` on. It gives K numbers a
+/// row, [R, K], that depend on the row's logits alone. With a graph where gradients are on. R may
+/// be 0.
 using OfLogits = std::function<at::Tensor(const at::Tensor& logits_RV, std::int64_t first)>;
 
 /// Rows of logits that there are at a time: of all of a pass they would be far larger than it.

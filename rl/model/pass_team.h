@@ -1,4 +1,4 @@
-// PassTeam: ranks that make a pass together, each of which computes a part of the outputs of every
+// PassTeam: ranks that make a pass together. Each of them computes a part of the outputs of every
 // product (tensor parallelism), of the rows (sequence parallelism) or of the layers (pipelines).
 #pragma once
 
@@ -26,9 +26,9 @@ class PassTeam {
   /// Ranks that compute the same layers.
   explicit PassTeam(Communicator& communicator, PassCut cut = PassCut::kOutputs)
       : communicator_(communicator), cut_(cut) {}
-  /// The ranks of a pipeline's stages, stage after stage, with as many in each; `of_stage`: those
-  /// of this rank's own, where there are several, else null. With `links`, which the stages of one
-  /// rank may have, several passes may be in flight.
+  /// The ranks of a pipeline's stages, stage after stage, with as many in each. `of_stage`: the
+  /// ranks of this rank's own stage, where there are several; else null. With `links`, which the
+  /// stages of one rank may have, several passes may be in flight.
   PassTeam(Communicator& communicator, int stages, const PassTeam* of_stage,
            const PipelineLinks* links = nullptr)
       : communicator_(communicator), stages_(stages), of_stage_(of_stage), links_(links) {}
@@ -68,16 +68,17 @@ class PassTeam {
   /// Of a matrix of which each rank has the rows of `rows`: all of them, on every rank.
   at::Tensor all_rows(const at::Tensor& own, const ColumnCut& rows, std::string_view what) const;
 
-  /// Of a matrix [N, H] whose rows lie on different ranks, all rows: row i is on rank owner[i], and
-  /// `own` has this rank's ones in their order.
+  /// All rows of a matrix [N, H] whose rows lie on different ranks. Row i is on rank owner[i], and
+  /// `own` has this rank's rows in their order.
   at::Tensor all_rows(const at::Tensor& own, std::span<const int> owner,
                       std::string_view what) const;
 
   /// Of as many numbers of rows on every rank: how the ranks have the rows of each.
   std::vector<ColumnCut> row_cuts(std::span<const std::int64_t> own, std::string_view what) const;
 
-  /// Of rows in the order of the ranks that they go to, with the number for each: those that come
-  /// from each rank, the number from each, in the order of ranks.
+  /// `rows` are in the order of the ranks that they go to, `sent` with the number for each. Returns
+  /// the rows that come from each rank, in the order of ranks, `received` with the number from
+  /// each.
   at::Tensor exchanged_rows(const at::Tensor& rows, std::span<const std::int64_t> sent,
                             std::span<const std::int64_t> received, std::string_view what) const;
 

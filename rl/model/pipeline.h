@@ -14,10 +14,10 @@ namespace rl {
 
 /// Pipeline parallelism (Huang et al. 2019, "GPipe", arXiv:1811.06965): the ranks of a team are
 /// stages, each of which computes its own layers, of all rows. Every rank goes through all layers
-/// of a pass, and back, in the same order: at the border of two stages rows go from one to the
-/// other, and the others go past it. Where a stage has several ranks, each hands what it has to the
-/// one at its place in the other stage. The errors of the team's communicator end the pass. Borrows
-/// the team.
+/// of a pass, and back, in the same order. At the border of two stages rows go from one to the
+/// other, and the other stages go past it. Where a stage has several ranks, each hands what it has
+/// to the one at its place in the other stage. The errors of the team's communicator end the pass.
+/// Borrows the team.
 class Pipeline {
  public:
   /// Is called with each layer in the backward pass; see LayerListener::before_backward.
@@ -34,8 +34,8 @@ class Pipeline {
   const StageCuts& cuts() const { return cuts_; }
 
   /// The pass comes to a layer, with this stage's output `x` [rows, width], if it has begun. Where
-  /// another stage begins there, x is handed on; where this one does, what it takes is returned,
-  /// with a graph if `trains`, whose way back ends with `behind`.
+  /// another stage begins there, x is handed on. Where this one begins, what it takes is returned,
+  /// with a graph if `trains`. The graph's way back ends with `behind`.
   at::Tensor at_layer(std::int64_t layer, const at::Tensor& x, std::int64_t rows,
                       std::int64_t width, bool trains, const Told& told,
                       const Behind& behind) const;

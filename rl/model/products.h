@@ -26,8 +26,9 @@ struct ProductPart {
 };
 
 /// Parts of a product of factors like `factor`, one task each. Every part packs its rows of the one
-/// factor and its columns of the other: of fp32 on the CPU they are as few as `threads` have use
-/// for, and nearly square. Elsewhere they are rows, cut as cut() does, whatever the threads.
+/// factor and its columns of the other. Of fp32 on the CPU there are as few parts as `threads` have
+/// use for, and they are nearly square. Elsewhere they are rows, cut as cut() does, whatever the
+/// threads.
 std::vector<ProductPart> product_parts(const at::Tensor& factor, std::int64_t rows,
                                        std::int64_t columns, std::int64_t threads,
                                        std::int64_t rows_least);

@@ -1,5 +1,5 @@
-// 8-bit copies of a model's linear layers, which a pass may read in place of the weights: for
-// generating, whose time is the time to read them.
+// 8-bit copies of a model's linear layers, which a pass may read in place of the weights. They are
+// for generating, whose time is the time to read the weights.
 #pragma once
 
 #include <cstdint>

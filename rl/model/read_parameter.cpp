@@ -54,8 +54,8 @@ void transpose(std::span<const float> from, std::int64_t rows, std::int64_t colu
 }  // namespace
 
 // Checkpoints of a model without its output layer, as GPT-2 and OPT were published, lack the first
-// part of Hugging Face's names
-// ("transformer.", "model."); Hugging Face adds it when it loads them, and so do we.
+// part of Hugging Face's names ("transformer.", "model."). Hugging Face adds it when it loads them,
+// and so do we.
 ParameterReader::ParameterReader(const ModelConfig& config, const ModelPlan& plan,
                                  const WeightSource& source, bool gguf_names)
     : config_(config), plan_(plan), source_(source), gguf_(gguf_names) {

@@ -28,8 +28,8 @@ float llama3_frequency(float frequency, const RopeConfig& config) {
   return (1.0F - smooth) * slowed + smooth * frequency;
 }
 
-// YaRN: pairs that make more than beta_fast turns within the original context stay, those with
-// fewer than beta_slow are divided by `factor`, with a ramp over the dimensions between.
+// YaRN: pairs that make more than beta_fast turns within the original context stay. Those with
+// fewer than beta_slow are divided by `factor`. Between them lies a ramp over the dimensions.
 float yarn_frequency(float frequency, std::int64_t pair, std::int64_t rotary_dim,
                      const RopeConfig& config) {
   const auto dimension_of = [&](double turns) {

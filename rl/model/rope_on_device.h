@@ -16,7 +16,7 @@ struct DeviceRopeTables {
 };
 
 /// Copies the tables at the first call for that device, and keeps the copy as long as the tables
-/// live: passes of one model share both. Any thread.
+/// live. The passes of one model share both. Any thread.
 std::shared_ptr<const DeviceRopeTables> device_tables(
     const std::shared_ptr<const RopeTables>& tables, const at::Device& device);
 

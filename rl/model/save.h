@@ -41,9 +41,9 @@ runtime::Status verify_model_folder(const Parameters& parameters,
                                     const std::filesystem::path& folder,
                                     const SaveOptions& options = {});
 
-/// Puts the tokenizer of `model` into `folder`, which must exist: the files of a Hugging Face
-/// folder as they are (chat template and generation_config.json included), or tokenizer.json and
-/// tokenizer_config.json made from a .gguf file's metadata. kNotFound: a folder without a
+/// Puts the tokenizer of `model` into `folder`, which must exist. The files of a Hugging Face
+/// folder are copied as they are, chat template and generation_config.json included. From a .gguf
+/// file's metadata it makes tokenizer.json and tokenizer_config.json. kNotFound: a folder without a
 /// tokenizer. kUnimplemented: a GGUF vocabulary of a kind that has no tokenizer.json form here.
 runtime::Status save_tokenizer(const std::filesystem::path& model,
                                const std::filesystem::path& folder);

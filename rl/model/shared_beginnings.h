@@ -1,4 +1,4 @@
-// The tokens of a packed batch that need not be computed again: samples of one prompt begin alike,
+// The tokens of a packed batch that need not be computed again. Samples of one prompt begin alike,
 // and a token's numbers depend on nothing behind it.
 #pragma once
 

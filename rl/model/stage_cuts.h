@@ -14,8 +14,8 @@
 namespace rl {
 
 /// Layers are dealt in their order, unevenly where they do not divide. The first stage has the
-/// embeddings, the last one the last norm, the output layer and heads; of a tied output layer both
-/// read the table, and the last one adds up its gradient. A value.
+/// embeddings, the last one the last norm, the output layer and heads. Both read the table of a
+/// tied output layer, and the last one adds up its gradient. A value.
 class StageCuts {
  public:
   StageCuts(const ModelConfig& config, std::span<const ParameterSpec> specs, int stages);

@@ -12,8 +12,8 @@ namespace rl {
 
 /// 1F1B (Narayanan et al. 2019, "PipeDream", 2021, arXiv:2104.04473): a stage hands rows on and
 /// begins the next pass. Each stage makes its forward passes in one order, and its backward passes
-/// in the same order; which of them come between which is its own affair. One thread at a time.
-/// Borrows the links, whose errors end the pass as a StatusException.
+/// in the same order. How it interleaves the two is its own affair. One thread at a time. Borrows
+/// the links, whose errors end the pass as a StatusException.
 class StageStream {
  public:
   explicit StageStream(const PipelineLinks& links) : links_(links) {}

@@ -18,10 +18,10 @@
 
 namespace rl {
 
-/// Of every linear layer the rows are dealt: of queries, keys and values by key heads, which are
-/// never cut; of experts by experts, where these are dealt; of everything else row by row, unevenly
-/// where they do not divide. So are those of the vocabulary's tables. Norms, routers, tables of
-/// positions and heads are whole on every rank. A value.
+/// The rows of every linear layer are dealt. Those of queries, keys and values are dealt by key
+/// heads, which are never cut. Where experts are dealt, each of them stays whole. All others are
+/// dealt row by row, unevenly where they do not divide. So are those of the vocabulary's tables.
+/// Norms, routers, tables of positions and heads are whole on every rank. A value.
 class TensorCuts {
  public:
   TensorCuts(const ModelConfig& config, const ModelPlan& plan, int ranks,

@@ -11,12 +11,12 @@
 
 namespace rl {
 
-/// In a pipeline with several passes in flight the last stage goes on to the next pass before the
-/// first one has sent the gradients of the embeddings. A rank alone adds what the output layer
-/// gives, then what the embeddings give, pass by pass. To have its bits, the rows that a pass has
-/// looked up wait: what later output layers give for them is added when the pass's embeddings are.
-/// Memory: for each pass that is waited for, [T, rows that wait] and [T, I] of the passes after it.
-/// A resource; one thread at a time.
+/// A pipeline may have several passes in flight. Its last stage then goes on to the next pass
+/// before the first one has sent the gradients of the embeddings. A rank alone adds what the output
+/// layer gives, then what the embeddings give, pass by pass. To have its bits, the rows that a pass
+/// has looked up wait. What later output layers give for them is added when the pass's embeddings
+/// are. Memory: for each pass that is waited for, [T, rows that wait] and [T, I] of the passes
+/// after it. A resource; one thread at a time.
 class TiedTableSum {
  public:
   /// into [R, I] += (or = without `adds`) d_logits [T, R] transposed times x [T, I]; a row's bits

@@ -92,7 +92,7 @@ struct TransformerOptions {
 
 /// A decoder-only language model over one arena of parameters.
 ///
-/// Forward passes run the kernels of rl/kernel on the CPU, so a token's log-probability has the
+/// Forward passes run the kernels of rl/kernel on the CPU. A token's log-probability thus has the
 /// same bits here and in the rollout engine, whatever it is batched with. Gradients: after
 /// enable_gradients(), `backward()` of anything computed from the outputs adds to gradients(), an
 /// arena laid out as parameters(). Parameters themselves are no autograd variables: updating them
@@ -144,8 +144,8 @@ class Transformer {
   /// The backward pass of a pass without a loss: only notifies the listeners.
   runtime::Status idle_backward() const;
 
-  /// From now on the ranks of a team make each pass together: all of them call outputs(),
-  /// backward() and idle passes, with the same batch, and this model reads only its own part of the
+  /// From now on the ranks of a team make each pass together. All of them call outputs(),
+  /// backward() and idle passes, with the same batch. This model reads only its own part of the
   /// weights (pass_parts()). Passes of graph() are not shared. kInvalidArgument: see
   /// check_pass_parts(). Borrows the team.
   runtime::Status share_passes(const PassTeam& team);
@@ -206,7 +206,7 @@ class Transformer {
   GradientArena& gradient_arena() const;
 
   /// Log-probability of each target given the tokens before it in its sequence. Builds a graph when
-  /// gradients are enabled and at::GradMode is on; otherwise layer after layer reuses the memory,
+  /// gradients are enabled and at::GradMode is on. Otherwise layer after layer reuses the memory,
   /// which is how reference and old log-probs are computed. kInvalidArgument: see
   /// PackedBatch::validate, or a temperature that is not above 0. kResourceExhausted: out of
   /// memory.
@@ -223,7 +223,7 @@ class Transformer {
   runtime::Result<at::Tensor> head(const PackedBatch& batch, const std::string& name,
                                    const PassOptions& how = {}) const;
 
-  /// Logits of rows of Outputs::states_NH, fp32 [rows, V], not divided by a temperature; they carry
+  /// Logits of rows of Outputs::states_NH, fp32 [rows, V], not divided by a temperature. They carry
   /// the graph where the states do or the output layer is trained. kResourceExhausted: out of
   /// memory.
   runtime::Result<at::Tensor> state_logits(const at::Tensor& states,
