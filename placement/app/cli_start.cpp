@@ -85,9 +85,8 @@ std::string announcement(const StartOptions& options, const StartPlan& plan,
   return text + address + "\n";
 }
 
-/// The process of a node. It is a member of its cluster under one node id, and under another each
-/// time that the cluster has declared it dead and it comes back. What an older one ran has been
-/// replaced.
+/// The process of a node. It is a member of its cluster under one node id. Each time the cluster
+/// has declared it dead, it comes back under another one. What an older one ran has been replaced.
 class NodeRun {
  public:
   NodeRun(const StartOptions& options, StartPlan plan, StartReport& report)
@@ -275,8 +274,8 @@ class NodeRun {
     return 1;
   }
 
-  /// Commands that name no cluster use what was started last; of one cluster's nodes here the
-  /// first, which stays longest: not one that comes and goes.
+  /// Commands that name no cluster use what was started last. Of one cluster's nodes here they use
+  /// the first, which stays longest: not one that comes and goes.
   bool is_what_commands_mean() const {
     if (options_.is_private || options_.head) return !options_.is_private;
     const std::vector<SessionInfo> sessions = running_sessions();

@@ -6,9 +6,9 @@
 namespace runtime {
 
 /// Ends the cluster that `address` (or STARLING_ADDRESS, or the last session) names: all its nodes
-/// on this machine, and all of it when its head is here. An address of a node without the head ends
-/// that node only. While jobs run there it names them and ends nothing, unless `force` says so.
-/// Exit code: 0 when everything is gone.
+/// on this machine. Where its head is here, all of the cluster ends. An address of a node without
+/// the head ends that node only. While jobs run there it names them and ends nothing, unless
+/// `force` says so. Exit code: 0 when everything is gone.
 int stop_command(const std::string& address, bool force);
 
 }  // namespace runtime

@@ -18,16 +18,16 @@ struct JobPlace {
   bool is_here = false;  // on this machine
 };
 
-/// Blocks until a node has what the job takes, and says on stderr what it waits for, from a second
-/// on and each time that changes. The job is over if the client's connection ends before it was
+/// Blocks until a node has what the job takes. Says on stderr what it waits for, after a second and
+/// then each time that changes. The job is over if the client's connection ends before it was
 /// submitted to that node. Errors: kInvalidArgument (an option, a selector), kDeadlineExceeded
 /// (names the missing resource and the nearest node), kCancelled (the job was stopped), those of
 /// the connection.
 Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const SubmitOptions& options);
 
-/// For a job that could not be begun where it had its place: blocks until it has another, or that
-/// one has had time to come back. The head gives it another when its node is gone or about to go.
-/// Errors: kNotFound, when the job has ended; those of the connection.
+/// For a job that could not be begun in its place. Blocks until the job has another place, or until
+/// the old one has had time to come back. The head gives it another when its node is gone or about
+/// to go. Errors: kNotFound, when the job has ended; those of the connection.
 Result<JobPlace> wait_for_another_place(EventLoop& loop, NodeClient& client, const JobPlace& place);
 
 /// How to reach the place's node, when it is another than the one of `asked`: by its socket if it

@@ -20,7 +20,7 @@ inline constexpr const char* kRecordsKey = "starling.autoscaler.records";  // en
 inline constexpr const char* kStatusKey =
     "starling.autoscaler.status";  // status_json(): what `starling autoscaler status` shows
 
-/// Lives on the event loop. What it asks of the provider is in the records first, so that one that
+/// Lives on the event loop. What it asks of the provider is in the records first. So one that
 /// continues after a kill -9, of this process or of the head's, knows of it.
 class Autoscaler {
  public:

@@ -16,9 +16,8 @@ namespace {
 // This many groups are looked at in one round; those behind them wait for the next.
 constexpr std::size_t kGroupsMax = 1000;
 
-// What selectors want of a node's labels is a resource, of which a node that meets it has plenty,
-// and each user of it takes the smallest share. So the code that assigns resources keeps to labels
-// too.
+// What selectors want of a node's labels is a resource. A node that meets them has plenty of it,
+// and each user takes the smallest share. So the code that assigns resources keeps to labels too.
 constexpr double kPlenty = 1e6;
 constexpr double kShare = 1.0 / Resources::kUnitsPerOne;
 

@@ -1,5 +1,5 @@
-// The nodes to add so that all waiting work has a place: a pure function of the demand, what there
-// is and what may be added.
+// The nodes to add so that all waiting work has a place. It is a pure function of the demand, what
+// there is and what may be added.
 #pragma once
 
 #include <cstddef>
@@ -66,9 +66,9 @@ struct PackResult {
 };
 
 /// Groups first, as the scheduler does it, and each as a whole or not at all: half of a gang is no
-/// use. What is put on nodes that are there needs no new one; for the rest the type that is filled
-/// best, without resources that no shape asks for. Cost: O(shapes x nodes x types), and for each
-/// group O(bundles^2 x nodes).
+/// use. What is put on nodes that are there needs no new one. The rest goes to the type that is
+/// filled best, without resources that no shape asks for. Cost: O(shapes x nodes x types), and for
+/// each group O(bundles^2 x nodes).
 PackResult pack(const runtime::Demand& demand, PackInput input);
 
 }  // namespace placement

@@ -1,5 +1,5 @@
-// NodePlanner: the autoscaler's decisions. A state machine without I/O: it is told what the cluster
-// looks like and what has become of what it decided, and says what to do.
+// NodePlanner: the autoscaler's decisions. A state machine without I/O. Its caller reports what the
+// cluster looks like and what has become of its decisions, and it says what to do.
 #pragma once
 
 #include <deque>

@@ -28,10 +28,11 @@ struct NodeOffer {
 /// Chooses a node (an index into `nodes`) for each bundle such that all fit together, or nothing.
 ///   kStrictPack    all on one node: the fullest that takes them
 ///   kPack          on as few nodes as first-fit by falling size finds
-///   kStrictSpread  all on different nodes; finds an assignment whenever there is one (bipartite
-///   matching) kSpread        evenly: each on the node with the fewest bundles that takes it
-/// Cost: O(bundles x nodes), of which what is known of equal bundles is worked out once;
-/// kStrictSpread O(bundles^2 x nodes) at worst.
+///   kStrictSpread  all on different nodes, whenever that can be done (bipartite matching)
+///   kSpread        evenly: each on the node with the fewest bundles that takes it
+///
+/// Cost: O(bundles x nodes), of which what is known of equal bundles is worked out once.
+/// kStrictSpread costs O(bundles^2 x nodes) at worst.
 std::optional<std::vector<std::size_t>> assign_bundles(runtime::GroupStrategy strategy,
                                                        std::span<const BundleNeed> bundles,
                                                        std::span<const NodeOffer> nodes);

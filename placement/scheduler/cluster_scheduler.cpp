@@ -357,8 +357,9 @@ void ClusterScheduler::restore_group(const runtime::GroupSpec& spec, const Group
 // -- Why not
 
 std::string ClusterScheduler::nearest(const BundleNeed& need, const RoomOf& room_of) const {
-  // Nodes with the right labels before others; then those that could hold it when they are idle;
-  // then the one that lacks the smallest share; of equals the one that lacks least when it is idle.
+  // Nodes with the right labels come before others, then those that could hold it when they are
+  // idle. Then comes the one that lacks the smallest share. Of equals it is the one that lacks
+  // least when it is idle.
   const Node* best = nullptr;
   const Room* left = nullptr;
   const Node* leaving = nullptr;  // could hold it, and is drained

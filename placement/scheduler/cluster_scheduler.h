@@ -17,10 +17,10 @@
 
 namespace placement {
 
-/// Actors outside of groups are packed onto nodes in the order in which they joined until a node is
-/// half used, then go where most is left. Few actors stay together (same-node calls are cheapest),
-/// many share the load. ActorSpec::scheduling says otherwise. Cost: a look at each node for an
-/// actor, at each node and different bundle for a group; a release is O(log).
+/// Actors outside of groups are packed onto nodes, in the order in which these joined, until a node
+/// is half used. Then actors go where most is left. Few actors stay together (same-node calls are
+/// cheapest), many share the load. ActorSpec::scheduling says otherwise. Cost: a look at each node
+/// for an actor, at each node and different bundle for a group; a release is O(log).
 class ClusterScheduler final : public runtime::Scheduler {
  public:
   runtime::Status add_node(const runtime::NodeInfo& node) override;
