@@ -18,8 +18,8 @@
 namespace rl {
 
 /// A resource; one thread at a time. Conversations do not wait for each other. While tools work for
-/// one, the engine goes on with the others, and a conversation's samples depend on its prompt, its
-/// seed and what its tools answer alone.
+/// one, the engine goes on with the others. A conversation's samples depend on its prompt, its seed
+/// and what its tools answer alone.
 class AgentLoop : public Conversations {
  public:
   /// Errors: those of ToolHost::create.

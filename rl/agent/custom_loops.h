@@ -41,8 +41,8 @@ runtime::Result<LoopSample> sample_of(const LoopOutcome& outcome,
                                       std::int64_t tokens_max);
 
 /// `like` as the sampling_params that verl's loops get, and what such parameters ask for.
-/// kInvalidArgument: one that is not known or out of range; another temperature than that of
-/// `like`, since the log-probabilities of samples are those at that temperature.
+/// kInvalidArgument: a parameter that is not known or out of range, or another temperature than
+/// that of `like`. The log-probabilities of samples are those at that temperature.
 nlohmann::ordered_json loop_sampling(const SamplingParams& like);
 runtime::Result<SamplingParams> asked_sampling(const SamplingParams& like,
                                                const nlohmann::ordered_json& params);

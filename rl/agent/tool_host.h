@@ -1,4 +1,4 @@
-// ToolHost: tools and users that are Python classes, in their own processes: one that hangs,
+// ToolHost: tools and users that are Python classes, in their own processes. One that hangs,
 // crashes or answers nonsense costs a call its answer, and nothing else.
 #pragma once
 

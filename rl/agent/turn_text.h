@@ -1,5 +1,5 @@
-// The text of a chat template between two turns of a model: its turn's end, the messages that
-// answer it, and the beginning of its next.
+// The text of a chat template between two turns of a model. It has the turn's end, the messages
+// that answer it, and the beginning of the next turn.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,10 @@ class TurnText {
   static runtime::Result<TurnText> create(Tokenizer tokenizer, const std::string& chat_template,
                                           nlohmann::ordered_json variables);
 
-  /// Ids of what follows a turn that ended with the token `last`: the rest of its end, `messages`
-  /// ({"role", "content"}), and what asks the model to continue. kInvalidArgument: the template
-  /// refuses such messages, or shows a turn of the model otherwise once something follows it.
+  /// Ids of what follows a turn that ended with the token `last`. These are the rest of its end,
+  /// `messages` ({"role", "content"}), and what asks the model to continue. kInvalidArgument: the
+  /// template refuses such messages, or shows a turn of the model otherwise once something follows
+  /// it.
   runtime::Result<std::vector<std::int32_t>> between(std::int32_t last,
                                                      const nlohmann::ordered_json& messages) const;
 

@@ -16,7 +16,7 @@ namespace {
 using enum AdvantageEstimator;
 
 // A baseline that was taken off is all the normalisation that there is. GRPO, GDPO and GPG do with
-// a single response, in verl too, but not as a remainder: its advantage would be of another scale
+// a single response, in verl too, but not as a remainder. Its advantage would be of another scale
 // than the others'. So it may be with an estimator of the user's.
 constexpr EstimatorTraits kTraits[] = {
     {.estimator = kCodapo,

@@ -28,8 +28,8 @@ runtime::Result<AggregationMode> parse_aggregation_mode(std::string_view name);
 std::string_view to_string(AggregationMode mode);
 
 /// Denominators default to what the batch itself holds. Micro-batches and workers that together
-/// make one step pass the step's totals, so that the sum of their losses (and of their gradients)
-/// does not depend on how the step was cut.
+/// make one step pass the step's totals. So the sum of their losses (and of their gradients) does
+/// not depend on how the step was cut.
 struct Aggregation {
   AggregationMode mode = AggregationMode::kTokenMean;
   std::optional<double> tokens;  // response tokens in the step: kTokenMean

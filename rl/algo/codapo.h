@@ -1,5 +1,5 @@
-// CoDaPO: what there is to learn from a prompt, by how sure the policy is of its responses and how
-// many of them are right; 2026, arXiv:2606.07950. Plain numbers, without torch.
+// CoDaPO: what there is to learn from a prompt; 2026, arXiv:2606.07950. It depends on how sure the
+// policy is of its responses and how many of them are right. Plain numbers, without torch.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace rl {
 
-/// Of each response the value of its prompt: c (1 - 4 (d - 1/2)^2), where c is the geometric mean
-/// of the responses' mean token probabilities (exp of the mean of `mean_logprobs`, the means over
-/// their tokens) and d the share of them that is wrong. From 0, where all are right or all wrong,
-/// to 1. `right` has a 1 for each right response.
+/// Let c be the geometric mean of the responses' mean token probabilities: exp of the mean of
+/// `mean_logprobs`, the means over their tokens. Let d be the share of them that is wrong. The
+/// value of a prompt, for each of its responses, is c (1 - 4 (d - 1/2)^2). From 0, where all are
+/// right or all wrong, to 1. `right` has a 1 for each right response.
 std::vector<double> codapo_values(std::span<const float> mean_logprobs,
                                   std::span<const std::uint8_t> right, Groups groups);
 

@@ -14,8 +14,8 @@
 
 namespace rl {
 
-/// One advantage a response of the step, from their scores (less the KL, if it is in the reward),
-/// groups and lengths in tokens; conventions as in group_advantage.h. Groups have `rollout.n`
+/// One advantage for each response of the step, from scores (less the KL, if it is in the reward),
+/// groups and lengths in tokens. Conventions are as in group_advantage.h. Groups have `rollout.n`
 /// responses, and at least two if n is, where some have no score.
 using AdvantageFunction = std::function<std::vector<float>(
     std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths)>;

@@ -17,9 +17,9 @@ struct DistillationOptions {
 };
 
 /// KL(teacher || student) at each token under softmax(logits / T), times T^2 so that gradients do
-/// not shrink with the temperature; [N], in nats, at least 0. With `top_k` the divergence of the k
-/// + 1 events "one of the teacher's k most likely tokens" and "any other": never more than the
-/// whole divergence. No gradient flows into the teacher.
+/// not shrink with the temperature; [N], in nats, at least 0. With `top_k` it is the divergence of
+/// k + 1 events: one for each of the teacher's k most likely tokens, and "any other". That is never
+/// more than the whole divergence. No gradient flows into the teacher.
 at::Tensor distillation_kl(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
                            const DistillationOptions& options);
 

@@ -28,16 +28,16 @@ PolicyLoss sapo_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logpro
 /// "binary" divergences of the paper).
 enum class TokenDivergence { kTotalVariation, kKl };
 
-/// DPPO: -A * min(ratio, dual) * log pi, and no gradient for tokens that left the trust region in
-/// the direction that the advantage pushes them: by more than `clip.high` upwards at positive
-/// advantage, `clip.low` downwards otherwise; 2026, arXiv:2602.04879. `clipped_lower_BT`: the ratio
-/// was above `clip.dual`.
+/// DPPO: -A * min(ratio, dual) * log pi, without a gradient for tokens that left the trust region
+/// in the direction that the advantage pushes them. The region ends at `clip.high` upwards for a
+/// positive advantage, at `clip.low` downwards otherwise; 2026, arXiv:2602.04879.
+/// `clipped_lower_BT`: the ratio was above `clip.dual`.
 PolicyLoss dppo_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT,
                      const at::Tensor& advantages_BT, TokenDivergence divergence,
                      const ClipOptions& clip);
 
-/// DRO: -(A * log pi - beta / 2 * (log ratio)^2): a quadratic price for leaving the old policy in
-/// place of a bound; Richemond et al. 2024, arXiv:2405.19107.
+/// DRO: -(A * log pi - beta / 2 * (log ratio)^2). In place of a bound, leaving the old policy has a
+/// quadratic price; Richemond et al. 2024, arXiv:2405.19107.
 PolicyLoss dro_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT,
                     const at::Tensor& advantages_BT, double beta);
 

@@ -1,5 +1,5 @@
 // Advantages from the scores of several responses to one prompt. Scores are metadata, so these are
-// plain vectors without torch. Every function takes one score and one group per response, and
+// plain vectors without torch. Every function takes one score and one group per response. It
 // returns one advantage per response in units of score (or of the group's standard deviation). All
 // tokens of a response share it. `groups` are any ids, equal for responses to one prompt.
 #pragma once
@@ -30,8 +30,8 @@ std::vector<float> opo_advantages(std::span<const float> scores, Groups groups,
                                   std::span<const std::int64_t> lengths);
 
 /// GPG: score minus the group's mean, times the number of responses over the number of those whose
-/// score is not 0 (at least 1), so that a batch of few successes weighs as much as one of many; Chu
-/// et al. 2025, arXiv:2504.02546. A group of one keeps its score, so scaled.
+/// score is not 0 (at least 1). So a batch of few successes weighs as much as one of many; Chu et
+/// al. 2025, arXiv:2504.02546. A group of one keeps its score, so scaled.
 std::vector<float> gpg_advantages(std::span<const float> scores, Groups groups);
 
 /// Pass@k GRPO: only the best response of a group is credited, by its lead over the second best;
@@ -46,10 +46,10 @@ std::vector<float> reinforce_plus_plus_baseline_advantages(std::span<const float
                                                            Groups groups,
                                                            std::span<const std::int64_t> lengths);
 
-/// GDPO: the rewards that make up a score are each compared within the group as GRPO does, weighted
-/// and added, and the sum is whitened over all tokens of the batch. A reward of small spread is not
-/// drowned by one of large spread. `components[k]` are the k-th reward of all responses, `weights`
-/// one of each (empty: all 1); 2026, arXiv:2601.05242.
+/// GDPO compares each of the rewards that make up a score within the group, as GRPO does. It
+/// weights and adds them, and whitens the sum over all tokens of the batch. A reward of small
+/// spread is not drowned by one of large spread. `components[k]` are the k-th reward of all
+/// responses, `weights` one of each (empty: all 1); 2026, arXiv:2601.05242.
 std::vector<float> gdpo_advantages(std::span<const std::vector<float>> components,
                                    std::span<const double> weights, Groups groups,
                                    std::span<const std::int64_t> lengths,
@@ -59,9 +59,9 @@ std::vector<float> gdpo_advantages(std::span<const std::vector<float>> component
 /// nor wrong.
 std::vector<float> disco_labels(std::span<const float> scores);
 
-/// The one of these that `estimator` names; an estimator that is per token, GDPO, CoDaPO and
-/// DisCO, which are not of rewards alone, and kCustom, which custom_advantage.h has, are bugs of
-/// the caller. `normalize_by_std` is GRPO's and pass@k GRPO's.
+/// The one of these that `estimator` names. Bugs of the caller are estimators that are per token,
+/// and kCustom, which custom_advantage.h has. So are GDPO, CoDaPO and DisCO, which are not of
+/// rewards alone. `normalize_by_std` is GRPO's and pass@k GRPO's.
 std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores,
                                        Groups groups, std::span<const std::int64_t> lengths,
                                        bool normalize_by_std);

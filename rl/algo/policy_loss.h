@@ -76,9 +76,9 @@ SequencePolicyLoss geometric_mean_loss(const at::Tensor& logprobs_BT,
                                        const at::Tensor& advantages_BT, const at::Tensor& mask_BT,
                                        const ClipOptions& clip);
 
-/// PPO's critic loss per token: half the larger of the squared errors of the value and of the value
-/// kept within `clip` of the old one; [B, T]. `clipped_BT` is 1 where the second was larger.
-/// Schulman et al. 2015, arXiv:1506.02438; clipping as in the code of 2017.
+/// PPO's critic loss per token, [B, T]: half the larger of two squared errors. The first is of the
+/// value, the second of the value kept within `clip` of the old one. `clipped_BT` is 1 where the
+/// second was larger. Schulman et al. 2015, arXiv:1506.02438; clipping as in the code of 2017.
 struct ValueLoss {
   at::Tensor loss_BT;
   at::Tensor clipped_BT;

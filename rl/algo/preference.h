@@ -58,14 +58,14 @@ struct KtoOptions {
   double weight = 1.0;  // lambda_D for wanted, lambda_U for unwanted responses
 };
 
-/// KTO: weight * (1 - sigmoid(beta (r - kl))) for wanted responses and weight * (1 - sigmoid(beta
-/// (kl - r))) for unwanted ones, with r = log(pi / ref) and `kl` the batch's estimate of the
-/// divergence (a constant, at least 0), scalar. Returns [P]. Ethayarajh et al. 2024,
+/// KTO: weight * (1 - sigmoid(beta (r - kl))) for wanted responses, weight * (1 - sigmoid(beta (kl
+/// - r))) for unwanted ones. Here r = log(pi / ref), and `kl` is the batch's estimate of the
+/// divergence (a scalar constant, at least 0). Returns [P]. Ethayarajh et al. 2024,
 /// arXiv:2402.01306, equation 8.
 at::Tensor kto_loss(const at::Tensor& policy_P, const at::Tensor& reference_P, const at::Tensor& kl,
                     bool wanted, const KtoOptions& options);
 
-/// Bradley-Terry loss of a reward model: -log sigmoid(chosen - rejected - margin), [P]; Ouyang et
+/// Bradley-Terry loss of a reward model: -log sigmoid(chosen - rejected - margin), [P]. Ouyang et
 /// al. 2022, arXiv:2203.02155, equation 1; the margin as in Llama 2, arXiv:2307.09288, equation 2.
 at::Tensor bradley_terry_loss(const at::Tensor& chosen_P, const at::Tensor& rejected_P,
                               double margin = 0.0);

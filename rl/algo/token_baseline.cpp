@@ -17,8 +17,8 @@ namespace {
 
 constexpr double kWeightEpsilon = 1e-8;  // added to sums of weights
 
-// The column from which on the longest of these responses has no other next to it, and its row; no
-// row where two are as long.
+// The row of the longest of these responses, and the column from which on it has no other next to
+// it. There is no row where two are as long.
 struct Tail {
   std::int64_t row = -1;
   std::int64_t begin = 0;
