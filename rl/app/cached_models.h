@@ -23,8 +23,8 @@ struct CachedModels {
   runtime::Status check() const;
 };
 
-/// Of the models that `keys` name, and of reward models. A path that is not there stays as it is,
-/// and so does a key that is not set or that the command does not have.
+/// Of the models that `keys` name, and of reward models. A path that is not there stays as it is.
+/// So does a key that is not set or that the command does not have.
 CachedModels find_cached_models(const Config& config, std::span<const std::string> keys);
 
 }  // namespace rl

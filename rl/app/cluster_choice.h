@@ -13,8 +13,8 @@ namespace rl {
 runtime::Result<runtime::ClusterView> choose_cluster(const std::string& address, bool is_private);
 
 /// "joins the cluster at 127.0.0.1:6400 (7f3a0011, since 2026-01-31T12:00:00Z) of 2 nodes:", a line
-/// for each of them, and how to have another; or that one is started for as long as the command
-/// runs.
+/// for each node, and how to have another cluster. Or that one is started for as long as the
+/// command runs.
 std::string cluster_text(const runtime::ClusterView& view);
 
 }  // namespace rl

@@ -9,10 +9,10 @@
 
 namespace rl {
 
-/// Prints batch arithmetic, what would run where, and memory by process. Errors: what the run
-/// itself would find wrong with the configuration, keys that contradict each other, and memory that
-/// `nodes` (none: not known) do not have, a line each. Reads the data's rows and the model's
-/// config.json, no weights; starts nothing.
+/// Prints batch arithmetic, what would run where, and memory by process. Errors, a line each: what
+/// the run itself would find wrong with the configuration, and keys that contradict each other.
+/// Memory that `nodes` (none: not known) do not have is one, too. Reads the data's rows and the
+/// model's config.json, no weights; starts nothing.
 runtime::Status dry_run(const Config& config, std::ostream& out,
                         std::span<const NodeRoom> nodes = {});
 

@@ -3,8 +3,8 @@
 
 namespace rl {
 
-/// Reads headers alone: no weight is loaded. Exit code 0 when the model can be used as it is, 1
-/// when something keeps it from that (each told), 2 for a mistaken command line.
+/// Reads headers alone: no weight is loaded. Exit code 0: the model can be used as it is. Exit code
+/// 1: something keeps it from that (each is told). Exit code 2: a mistaken command line.
 int inspect_command(int argc, char** argv);
 
 }  // namespace rl

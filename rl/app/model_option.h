@@ -19,8 +19,8 @@ struct ModelOption {
   /// says which paths the command takes.
   CLI::Option* add_to(CLI::App& app, const std::string& what, CLI::App* group = nullptr);
 
-  /// The path to read from, fetched from the hub first where `model` is no path here; a line on the
-  /// terminal says how far that is. Errors as locate_model.
+  /// The path to read from. Where `model` is no path here, it is fetched from the hub first, and a
+  /// line on the terminal says how far that is. Errors as locate_model.
   runtime::Result<std::filesystem::path> locate(HubNeed need) const;
 };
 

@@ -144,7 +144,7 @@ void pass_on(int signal) {
 }
 
 // While it lives, SIGINT, SIGTERM and SIGHUP (unless it is ignored) go to the stage that runs,
-// which decides what they are to it, and no further one is begun. One at a time in a process.
+// which decides what they are to it. No further stage is begun. One at a time in a process.
 class SignalRelay {
  public:
   SignalRelay() {
@@ -176,10 +176,10 @@ class SignalRelay {
   struct sigaction interrupt_ = {}, terminate_ = {}, hang_up_ = {};
 };
 
-// Runs `starling-rl ARGUMENTS` to its end, in this group of processes, so that what stops,
-// continues or kills the group does it to the stage, too. If this process alone is killed, the
-// stage is asked to end. `quiet`: what it prints is of no interest. kCancelled: an interrupt came
-// before it was begun.
+// Runs `starling-rl ARGUMENTS` to its end, in this group of processes. So what stops, continues or
+// kills the group does it to the stage, too. If this process alone is killed, the stage is asked to
+// end. `quiet`: what it prints is of no interest. kCancelled: an interrupt came before it was
+// begun.
 Status run_child(const std::vector<std::string>& arguments, const SignalRelay* relay,
                  bool quiet = false) {
   std::error_code error;

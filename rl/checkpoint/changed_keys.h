@@ -21,9 +21,9 @@ struct ChangedKey {
   std::string text() const { return key + ": " + before + " -> " + now; }
 };
 
-/// By key, without those that say how to resume. `checkpoint` is a global_step_N; of one without a
-/// configuration (of an earlier version) the run's folder may have it, else nothing is known, and
-/// nothing returned.
+/// By key, without those that say how to resume. `checkpoint` is a global_step_N. The configuration
+/// of one without (of an earlier version) may be in the run's folder. Otherwise nothing is known,
+/// and nothing is returned.
 std::vector<ChangedKey> changed_keys(const std::filesystem::path& checkpoint, const Config& now);
 
 /// Reports them in the log, where there are some.

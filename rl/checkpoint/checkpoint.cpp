@@ -32,8 +32,8 @@ constexpr const char* kBestFile = "best_checkpointed_iteration.txt";
 constexpr const char* kFolderPrefix = "global_step_";
 constexpr std::uintmax_t kJsonBytesMax = 64 << 20;
 
-// Several processes write weights: one that was cut when its writers were through is found before
-// the manifest says that it is as it has to be.
+// Several processes write weights. A file that was cut when its writers were through is found here,
+// before the manifest says that it is right.
 Status check_written(const fs::path& path) {
   return path.extension() == ".safetensors" ? open_safetensors(path).status() : Status();
 }
@@ -244,8 +244,8 @@ Result<std::optional<fs::path>> latest_whole_checkpoint(const fs::path& root) {
   auto candidates = read_root(root);
   if (!candidates.ok()) return candidates.status();
   if (const auto latest = latest_checkpoint_step(root)) {
-    // What is above the pointer was there when the run began again, or is whole and was killed
-    // before it was pointed to: the last choice.
+    // Those above the pointer are the last choice. They were there when the run began again, or one
+    // is whole and the run was killed before it was pointed to.
     std::stable_partition(candidates->begin(), candidates->end(),
                           [&](const auto& candidate) { return candidate.first <= *latest; });
   }

@@ -40,8 +40,8 @@ class CheckpointWriter {
   runtime::Status write_json(const std::filesystem::path& relative,
                              const nlohmann::ordered_json& json);
 
-  /// Writes the manifest, syncs everything to the disk, renames the folder into place (replacing
-  /// one of the same step in one move) and points `latest` to it. kNotFound: a file of `expected`,
+  /// Writes the manifest, syncs everything to the disk and renames the folder into place (replacing
+  /// one of the same step in one move). Points `latest` to it. kNotFound: a file of `expected`,
   /// relative to folder(), is missing (written on a machine that does not share this file system,
   /// say). A failure leaves the older checkpoints and the pointer as they were. Returns the
   /// folder's final path. Cost: what no writer has left a note of (hash_note.h) is read once more.

@@ -36,9 +36,9 @@ class CheckpointSaver {
   explicit CheckpointSaver(CheckpointSaverOptions options) : options_(std::move(options)) {}
 
   /// For every step, before its checkpoint. Older checkpoints than are kept go once a step after
-  /// the newest one has taken an update. Where none is taken (`losing`), since no gradient is
-  /// finite any more, or none follows (an error, the run's end), the newest has weights that are
-  /// lost, perhaps, and the older ones are what there is to go back to.
+  /// the newest one has taken an update. None is taken where no gradient is finite any more
+  /// (`losing`), and none follows an error or the run's end. The newest then perhaps has weights
+  /// that are lost, and the older ones are what there is to go back to.
   void observe(bool losing);
   bool losing() const { return losing_; }
 
@@ -64,11 +64,11 @@ class CheckpointSaver {
   /// step behind it that says that its weights are good for anything: the one before stays.
   void end();
 
-  /// For every step: tells once where the metric that decides which checkpoint is the best is not
-  /// among its metrics, while one of that name can still be chosen.
+  /// For every step: reports once that the metric which decides about the best checkpoint is not
+  /// among its metrics. A metric of the validation is missed only in steps that were validated.
   void check_goal(std::int64_t step, const Metrics& metrics, bool validated);
 
-  /// Whether a checkpoint of this step is better than all before; it is remembered as that, unless
+  /// Whether a checkpoint of this step is better than all before. It is remembered as that, unless
   /// it turns out that it could not be written. For steps whose weights may be kept: those that
   /// were validated, and those whose checkpoint is due.
   bool is_best(std::int64_t step, const Metrics& metrics);

@@ -10,9 +10,9 @@
 
 namespace rl {
 
-/// `<root>/.global_step_N.<8 hex digits>.tmp/`, with a lock that this object holds, which marks it
-/// as ours and says that its writer lives, in whichever container or on whichever machine. A
-/// resource; one thread at a time.
+/// `<root>/.global_step_N.<8 hex digits>.tmp/`, with a lock that this object holds. The lock marks
+/// the folder as ours and says that its writer lives, in whichever container or on whichever
+/// machine. A resource; one thread at a time.
 class HiddenFolder {
  public:
   /// Errors: as errno says, with the path. On a file system without locks it is not locked, and

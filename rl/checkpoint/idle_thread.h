@@ -7,7 +7,7 @@
 
 namespace rl {
 
-/// The calling thread gives way to other threads of the machine, for the rest of its life: the way
+/// The calling thread gives way to other threads of the machine for the rest of its life. The way
 /// back needs rights that a user has not.
 void give_way();
 

@@ -49,8 +49,8 @@ runtime::Status complete_hashes(const std::filesystem::path& folder,
 runtime::Status verify_files(const std::filesystem::path& folder,
                              const std::vector<HashedFile>& files);
 
-/// The error of a file that cannot be read, as that of a damaged one, but for a lack of memory or
-/// descriptors, which says nothing of the file.
+/// The error of a file that cannot be read, as that of a damaged one. A lack of memory or
+/// descriptors says nothing of the file and stays as it is.
 runtime::Status as_damage(const runtime::Status& status);
 
 }  // namespace rl

@@ -29,9 +29,8 @@ runtime::Result<ModelIdentity> identify_model(const std::string& name,
                                               const std::filesystem::path& model);
 
 /// kInvalidArgument: `state`, of the checkpoint `folder`, is of a run of another model than `now`,
-/// which `key` names, or trained an adapter where this one trains all weights, or the other way
-/// round; the message names both, and the cure. A state that does not say (of an earlier version)
-/// passes.
+/// which `key` names. Also where one of the two trained an adapter and the other all weights. The
+/// message names both, and the cure. A state that does not say (of an earlier version) passes.
 runtime::Status check_same_model(const nlohmann::ordered_json& state,
                                  const std::filesystem::path& folder, const ModelIdentity& now,
                                  const std::string& key);

@@ -26,10 +26,10 @@ struct ResumeOptions {
   static runtime::Result<ResumeOptions> from_config(const Config& config);
 };
 
-/// The checkpoint to go on from: the newest whole one of `root`, or the one that was named; nothing
-/// with kDisable, and where there is none. `command` is the run's: "train", "dpo".
-/// kInvalidArgument: the named one is damaged or none; there are checkpoints of another command in
-/// `root`, which the run would remove or mix with its own, whatever the mode.
+/// The checkpoint to go on from: the newest whole one of `root`, or the one that was named. With
+/// kDisable, and where there is none, nothing. `command` is the run's: "train", "dpo".
+/// kInvalidArgument: the named one is damaged or none. Also, in every mode: `root` has checkpoints
+/// of another command, which the run would remove or mix with its own.
 runtime::Result<std::optional<std::filesystem::path>> checkpoint_to_resume(
     const ResumeOptions& options, const std::filesystem::path& root, std::string_view command);
 

@@ -45,10 +45,11 @@ struct ConfigValues {
 /// file, which dotted overrides override. A value: copy it freely; reading is thread-safe. Keys are
 /// dotted paths: "actor_rollout_ref.actor.optim.lr".
 ///
-/// Typed getters return kInvalidArgument for a wrong type ("data.train_batch_size: expected an
-/// integer, got the string 'four' (from the command line)") and kNotFound for a key that is null or
-/// absent; their `find_` variants return an empty optional instead of kNotFound. An integer is
-/// accepted where a float is expected, and a float without a fraction where an integer is.
+/// Typed getters return kInvalidArgument for a wrong type, and kNotFound for a key that is null or
+/// absent. A message is "data.train_batch_size: expected an integer, got the string 'four' (from
+/// the command line)". Their `find_` variants return an empty optional instead of kNotFound. An
+/// integer is accepted where a float is expected, and a float without a fraction where an integer
+/// is.
 class Config {
  public:
   Config() = default;

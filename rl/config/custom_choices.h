@@ -10,9 +10,9 @@
 
 namespace rl {
 
-/// Adds a value to those that `key` takes. A bug of the caller: a key that has no list of values, a
-/// value that it takes already, and one that is no name (letters, digits, '_' and '-', a letter
-/// first).
+/// Adds a value to those that `key` takes. Bugs of the caller are a key that has no list of values,
+/// and a value that it takes already. So is a value that is no name (letters, digits, '_' and '-',
+/// a letter first).
 void add_choice(std::string_view key, std::string_view value);
 
 /// In the order of their coming.

@@ -24,11 +24,10 @@ struct Override {
   bool has_value = true;         // false for ~k without a value
 };
 
-/// kInvalidArgument: not in the grammar; the message shows the text, the place and the cure.
-/// Three things are more generous than Hydra: steps[3,4] means {steps: [3,4]}; any character
-/// without its own meaning may stand unquoted ("~/data", "#", letters beyond ASCII), and
-/// dictionary keys may be quoted. Sweeps ("k=a,b") and functions ("choice(a,b)") are refused by
-/// name.
+/// kInvalidArgument: not in the grammar; the message shows the text, the place and the cure. Three
+/// things are more generous than Hydra. The text steps[3,4] means {steps: [3,4]}. Any character
+/// without its own meaning may stand unquoted ("~/data", "#", letters beyond ASCII). Dictionary
+/// keys may be quoted. Sweeps ("k=a,b") and functions ("choice(a,b)") are refused by name.
 runtime::Result<Override> parse_override(std::string_view text);
 
 /// The value part alone: "[1, {a: b}]" -> a list. An empty text is the empty string. `${...}` stays

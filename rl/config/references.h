@@ -11,9 +11,9 @@
 
 namespace rl {
 
-/// A copy of `tree` with every reference replaced: `${a.b}` (the value itself when it is the whole
-/// string, else its text), `${.x}` relative to the section it stands in,
-/// `${oc.select:a.b,default}`, `${oc.env:NAME,default}`; nested ones too. `\${` is a literal.
+/// A copy of `tree` with every reference replaced, nested ones too. `${a.b}` is the value itself
+/// when it is the whole string, else its text. `${.x}` is relative to the section it stands in.
+/// Others are `${oc.select:a.b,default}` and `${oc.env:NAME,default}`. `\${` is a literal.
 /// kInvalidArgument: no such key, a cycle, an unknown resolver, or references that multiply beyond
 /// 16 MiB; the message names the key.
 runtime::Result<nlohmann::ordered_json> resolve_references(const nlohmann::ordered_json& tree,
