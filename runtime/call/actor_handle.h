@@ -29,11 +29,11 @@ OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKe
 }  // namespace handle_detail
 
 /// Copyable and serialisable; any thread may use it. It does not keep the actor alive. An actor
-/// lives until it is killed or terminated, its process dies without a restart left, or its owner
-/// ends (the actor or driver that spawned it), unless it is detached. Calls of one process to one
-/// actor run in the order in which they were made, one at a time, each at most once unless it may
-/// be retried (max_task_retries). While the actor is restarted, new calls wait for its next
-/// incarnation, within their deadline.
+/// lives until it is killed or terminated, or its process dies without a restart left. Unless it is
+/// detached, it also ends with its owner: the actor or driver that spawned it. Calls of one process
+/// to one actor run one at a time, in the order in which they were made. Each runs at most once
+/// unless it may be retried (max_task_retries). While the actor is restarted, new calls wait for
+/// its next incarnation, within their deadline.
 template <class T>
 class ActorHandle {
  public:
@@ -51,11 +51,13 @@ class ActorHandle {
   /// Starts a call and returns at once: `handle.call(&Counter::add, 1)`. Arguments are copied; one
   /// may be an ObjectRef to the parameter's type, whose value is then passed from where it is, once
   /// it is there. The result of a method returning R or Result<R> is an R, of one returning Status
-  /// or void it is void. Failures arrive with the result: the method's own Status; kTaskFailed (it
-  /// threw), kActorDied (with the cause, and whether the actor is being restarted),
-  /// kDeadlineExceeded, kInvalidArgument (the actor is of a program with other methods),
-  /// kUnavailable (connection lost: it may have run). A method that takes a StreamWriter<V> gives a
-  /// Stream<V>, which is to be kept and read.
+  /// or void it is void. Failures arrive with the result. They are the method's own Status,
+  /// kDeadlineExceeded, and:
+  /// - kTaskFailed: it threw.
+  /// - kActorDied, with the cause, and whether the actor is being restarted.
+  /// - kInvalidArgument: the actor is of a program with other methods.
+  /// - kUnavailable: connection lost; it may have run.
+  /// A method that takes a StreamWriter<V> gives a Stream<V>, which is to be kept and read.
   template <class M, class... Args>
   auto call(M method, const Args&... args) const {
     return call(CallOptions{}, method, args...);

@@ -1,5 +1,5 @@
-// ActorLink: the way from one caller to one actor: the connection to the actor's process, and what
-// is done to find that process again once the connection has ended.
+// ActorLink: the way from one caller to one actor. It has the connection to the actor's process,
+// and the search for that process once the connection has ended.
 #pragma once
 
 #include <atomic>
@@ -101,7 +101,7 @@ class ActorLink {
   /// What became of the actor. `refused_by`: not 0 if the connection is fine, and that incarnation
   /// takes no more calls.
   void ask(Status reason, std::uint64_t refused_by = 0);
-  /// An actor that takes no more calls is about to end; the head waits a moment for that, and is
+  /// An actor that takes no more calls is about to end. The head waits a moment for that, and is
   /// asked again as long as a call has time.
   bool is_ending(const CauseQuestion& question, const Result<ActorState>& state) const;
   /// The actor has not ended for good. Pauses before the next attempt if calls wait and nothing is

@@ -60,9 +60,9 @@ struct ActorOptions {
   /// `method(&T::m, {.concurrency_group = "io"})` at registration. Groups do not wait for each
   /// other; max_concurrency is for methods in none.
   ConcurrencyGroups concurrency_groups{};
-  /// A call whose arguments are not there yet (an ObjectRef of a call that still runs) does not
-  /// hold up calls that its caller made after it. Each starts as soon as its own arguments are
-  /// there. Otherwise calls of one caller start in the order in which they were made.
+  /// A call whose arguments are not there yet does not hold up calls that its caller made after it.
+  /// Such an argument is an ObjectRef of a call that still runs. Each starts as soon as its own
+  /// arguments are there. Otherwise calls of one caller start in the order in which they were made.
   bool out_of_order = false;
   /// Cores of its node that the actor's process is pinned to; empty: any.
   std::vector<std::uint32_t> cpu_affinity{};

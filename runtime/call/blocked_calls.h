@@ -3,12 +3,12 @@
 //
 // A wait that lasts is announced to the process of the awaited call, along the connection that the
 // call went over. No connection leads to an actor that is being made, so that what waits for its
-// constructor is announced by way of the head. If the awaited call is held up by one that waits
-// itself (it is that one, or stands in line behind it before an actor that runs one call at a
-// time), the search goes on to what that one waits for. A search that comes back to its origin has
-// found a cycle: none of its calls can end. Constructors and coroutines count as calls. A call that
-// computes, an actor that runs several calls at once, and a coroutine that awaits several things at
-// once end every search.
+// constructor is announced by way of the head. The awaited call may be held up by one that waits
+// itself. That is the awaited call itself, or a call ahead of it in line for an actor that runs one
+// call at a time. Then the search goes on to what that one waits for. A search that comes back to
+// its origin has found a cycle: none of its calls can end. Constructors and coroutines count as
+// calls. A call that computes, an actor that runs several calls at once, and a coroutine that
+// awaits several things at once end every search.
 #pragma once
 
 #include <chrono>
@@ -75,8 +75,8 @@ class BlockedCalls {
 
   /// As the executor's block_until(), for what all of `objects` settle. Where the calling thread
   /// runs no call, or in a simulation, it is just that. A call that can only end by the end of the
-  /// one that waits fails meanwhile with kInvalidArgument, which names the cycle, unless some wait
-  /// of it has a limit.
+  /// one that waits fails meanwhile, unless some wait of it has a limit. It fails with
+  /// kInvalidArgument, which names the cycle.
   bool wait(EventLoop& loop, Event& event, const ObjectState* const* objects, std::size_t count,
             Deadline deadline);
   /// The same for what a call brings before its end.
@@ -86,8 +86,8 @@ class BlockedCalls {
 
   struct Entry;
   /// A wait that has lasted kPeriod, in the table while this lives. A call has several at a time
-  /// where a coroutine waits, and something else that it started blocks the actor: it ends after
-  /// all of them.
+  /// where a coroutine waits, and something else that it started blocks the actor. The call ends
+  /// after all of them.
   class Registered {
    public:
     /// `bounded`: it has its own time limit.

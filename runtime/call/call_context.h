@@ -26,7 +26,7 @@ class CallContext {
   CallContext(std::stop_token token, Deadline deadline)
       : token_(std::move(token)), deadline_(deadline) {}
 
-  /// Whether no caller waits for the result any more: Runtime::cancel was called, the caller is
+  /// Whether no caller waits for the result any more. Runtime::cancel was called, the caller is
   /// gone, the call's time is up, or the actor is being ended. Cost: an atomic load.
   bool cancelled() const { return token_.stop_requested(); }
   /// kCancelled when cancelled, else ok: `if (Status status = call.status(); !status.ok()) return

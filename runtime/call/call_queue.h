@@ -1,5 +1,5 @@
-// CallQueue: one actor's calls that are on no connection: those not sent yet, in their order, and
-// those whose connection was lost before their reply came.
+// CallQueue: one actor's calls that are on no connection. It has those not sent yet, in their
+// order, and those whose connection was lost before their reply came.
 #pragma once
 
 #include <cstddef>

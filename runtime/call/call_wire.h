@@ -63,7 +63,7 @@ struct CallNotice {
 /// Makes the lease of a value that lends objects; called at most once, while it is decoded.
 using MakeLease = std::function<std::shared_ptr<const void>()>;
 
-/// The first of these, or of those that they refer to in turn, that is not settled: an object that
+/// The first of these, or of those that they refer to in turn, that is not settled. An object that
 /// was put may refer to results that are still awaited. Null: all are settled, and can travel.
 ObjectStatePtr first_unsettled(const std::vector<ObjectStatePtr>& refs);
 
@@ -84,8 +84,8 @@ void send_notice(Channel& channel, const CallNotice& notice, Flush flush = Flush
 Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
                    const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_lease,
                    CallRequest* call, ObjectValue* arguments);
-/// What is to be said to the actor of a reply that no caller waits for any more; nothing when it
-/// lends nothing, or is malformed.
+/// What is to be said to the actor of a reply that no caller waits for any more. Nothing when the
+/// reply lends nothing, or is malformed.
 std::optional<CallNotice> release_of(const Buffer& reply_meta);
 Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
                     const MakeLease& make_lease, CallReply* reply, ObjectValue* value);

@@ -19,8 +19,8 @@ std::optional<std::size_t> next(CompletionQueue& queue, Deadline deadline) {
 
 namespace {
 
-/// Settles the object, behind those that this thread is settling already: a long chain of objects,
-/// each settled by the one before, is no deep recursion.
+/// Settles the object, behind those that this thread is settling already. So a long chain of
+/// objects, each settled by the one before, is no deep recursion.
 void settle_in_turn(ObjectStatePtr object, Status why) {
   using Line = std::deque<std::pair<ObjectStatePtr, Status>>;
   thread_local Line* line = nullptr;

@@ -1,9 +1,9 @@
 // A worker's table of the constructors that spawn<T>(options, args...) asks for.
 //
 // C++ cannot list a class's constructors, and asking users to repeat their parameters would be one
-// more thing to get wrong. But the worker runs the same program as the driver: each instantiation
-// of spawn() puts an entry for its argument types into this table, before main, in both. The table
-// is constant from then on.
+// more thing to get wrong. But the worker runs the same program as the driver. In both, before
+// main, each instantiation of spawn() puts an entry for its argument types into this table. The
+// table is constant from then on.
 #pragma once
 
 #include <memory>

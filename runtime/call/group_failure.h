@@ -23,8 +23,9 @@ struct MemberFailure {
   Status status;
 };
 
-/// The likeliest cause, with its rank, and how many others failed with the same and with what else:
-/// "rank 7: too many open files; and 19 more with the same; 2 others failed, the first with: ...".
+/// The likeliest cause, with its rank. It says how many others failed with the same, and with what
+/// else:
+///   "rank 7: too many open files; and 19 more with the same; 2 others failed, the first with: ..."
 /// `failures` in the order of their ranks, not empty.
 Status group_failure(const std::vector<MemberFailure>& failures);
 

@@ -1,5 +1,5 @@
 // Lineage: the task that made an object. References to the object keep it, so that an object whose
-// copies are lost can be made again, or its loss be explained; see Wang et al., "Ownership: A
+// copies are lost can be made again, or its loss be explained. See Wang et al., "Ownership: A
 // Distributed Futures System for Fine-Grained Tasks", NSDI 2021.
 #pragma once
 

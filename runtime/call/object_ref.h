@@ -10,11 +10,11 @@
 
 namespace runtime {
 
-/// The result of a call, or an object that was put. Copyable and serialisable: give it to other
-/// actors as an argument, in a struct or in a container, and they get the object without its
-/// passing through here. The object lives while some process holds a reference to it and the
-/// process that made it lives. Fetch it with Runtime::get. A default-constructed one refers to
-/// nothing; getting it fails with kInvalidArgument.
+/// The result of a call, or an object that was put. Copyable and serialisable. Give it to other
+/// actors as an argument, in a struct or in a container: they get the object without its passing
+/// through here. The object lives while some process holds a reference to it and the process that
+/// made it lives. Fetch it with Runtime::get. A default-constructed one refers to nothing; getting
+/// it fails with kInvalidArgument.
 template <class T>
 class ObjectRef {
  public:

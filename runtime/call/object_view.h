@@ -15,10 +15,10 @@
 
 namespace runtime {
 
-/// A value whose spans and string views point into an object: read-only memory, each span aligned
-/// to 64 bytes, nothing copied when the object lies in a node's store. The view pins the bytes:
-/// they stay when every reference is gone and when the maker has died. Copies of the value are only
-/// as good as the view.
+/// A value whose spans and string views point into an object. The memory is read-only, and each
+/// span is aligned to 64 bytes. Nothing is copied when the object lies in a node's store. The view
+/// pins the bytes: they stay when every reference is gone and when the maker has died. Copies of
+/// the value are only as good as the view.
 template <class T>
 class ObjectView {
  public:
@@ -39,8 +39,8 @@ namespace view_detail {
 
 inline constexpr std::size_t kAlignment = 64;
 
-/// The same bytes at an address that is a multiple of 64: as they are if they lie so, which those
-/// in a node's store do.
+/// The same bytes at an address that is a multiple of 64. They stay where they are if they lie so,
+/// which those in a node's store do.
 Buffer aligned(Buffer bytes);
 
 /// Whether a decoded T points into the bytes that it was decoded from.

@@ -56,7 +56,7 @@ class ActorClass {
   const StateHooks& state_hooks() const { return state_hooks_; }
 
   void add(MethodEntry entry);
-  /// Once, after all methods were added: names those that have no name by the symbols of their
+  /// Once, after all methods were added. Names those that have no name by the symbols of their
   /// addresses (empty: not known), and gives all their ids.
   void resolve(const std::unordered_map<std::uintptr_t, std::string>& symbols);
   void set_state_hooks(StateHooks hooks) { state_hooks_ = hooks; }

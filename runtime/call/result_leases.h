@@ -39,7 +39,7 @@ class ResultLeases {
   /// Whether results, or values of streams, that the actor lent are still held. Any thread.
   bool holds_results() const { return results_held_.load() > 0; }
   /// A lease for what a result refers to, which keeps `self`. When the last holder is gone, the
-  /// actor is told over the connection that the result came by; with that connection the actor
+  /// actor is told over the connection that the result came by. With that connection the actor
   /// forgets the result. `lend_id`: the call's sequence, or a stream value's own number. Any
   /// thread.
   static std::shared_ptr<const void> hold(std::shared_ptr<ResultLeases> self,

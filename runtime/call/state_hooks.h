@@ -87,8 +87,8 @@ MethodKey save_state_key();
 /// Encodes the state and hands it to the head, which keeps it for the actor's next start: all of it
 /// or, on any error, none. Blocks. `actor` is the running one's object. Errors: kInvalidArgument
 /// (the class has no hooks; the state holds ObjectRefs), kResourceExhausted (over
-/// kActorStateBytesMax), kCancelled (the actor has been replaced meanwhile), kDeadlineExceeded or
-/// kUnavailable (no head).
+/// kActorStateBytesMax). kCancelled: the actor has been replaced meanwhile. kDeadlineExceeded or
+/// kUnavailable: no head.
 Status save_state_of(const void* actor, const StateHooks& hooks, Process& process,
                      Deadline deadline);
 Status restore_state_of(void* actor, const StateHooks& hooks, const std::string& saved,

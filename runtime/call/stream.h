@@ -108,10 +108,10 @@ class Stream {
   ~Stream() { close(); }
 
   /// Waits for the next value; nothing at the end. Failures come after the values that were sent
-  /// before them: the method's own Status; kActorDied; kDeadlineExceeded of the call, or of
-  /// `deadline`, after which the stream goes on (done() is false). A large value (64 KiB and more)
-  /// is an object of the actor's process until it is read, and kObjectLost when that has ended
-  /// before.
+  /// before them. They are the method's own Status, kActorDied, or kDeadlineExceeded of the call or
+  /// of `deadline`. After that of `deadline` the stream goes on (done() is false). A large value
+  /// (64 KiB and more) is an object of the actor's process until it is read, and kObjectLost when
+  /// that has ended before.
   Result<std::optional<T>> next(Deadline deadline = Deadline::max()) {
     if (!state_)
       return keep(result_.is_valid() ? result_.state()->failure()

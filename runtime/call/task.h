@@ -13,7 +13,7 @@ struct TaskOptions {
   double cpus = 1;  // what a worker reserves on its node while it runs such tasks, one at a time
   double gpus = 0;
   ResourceMap resources{};  // further amounts, by name
-  /// How often the task is run again after its worker died, and how often after that its result is
+  /// How often the task is run again after its worker died. As often, after that, its result is
   /// made again when all copies of it are lost. 0: the task runs at most once. A failure of the
   /// function itself is its result and is not tried again, unless retry_failures says so.
   std::uint32_t max_retries = 3;

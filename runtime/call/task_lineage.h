@@ -21,8 +21,8 @@ struct TaskSource {
   std::uint32_t runs_left = 0;
 };
 
-/// Of the large result of a task. Keeps the task's small and encoded arguments, and of its
-/// arguments by reference those that cannot be made again themselves; of the others only their
+/// Of the large result of a task. Keeps the task's small and encoded arguments. Of its arguments by
+/// reference it keeps those that cannot be made again themselves. Of the others it keeps only their
 /// lineage, so that a chain of results keeps none of its links in memory. Any thread.
 class TaskLineage final : public Lineage,
                           public Forgettable,
