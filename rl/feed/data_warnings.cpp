@@ -11,7 +11,7 @@
 namespace rl {
 namespace {
 
-// To look for fields that a template does not write: rendering takes its time, and a template that
+// To look for fields that a template does not write. Rendering takes its time, and a template that
 // leaves a field out leaves it out of all rows.
 constexpr std::int64_t kRowsRenderedMax = 1000;
 

@@ -24,8 +24,8 @@ struct DataWarningOptions {
 };
 
 /// The first row of each file that has no answer, the first that is plain text, and the first with
-/// a column that nothing reads; of many files some. Each with the key that says what is meant.
-/// Looks at all rows in memory, of others at the first kRowsCheckedMax.
+/// a column that nothing reads. Of many files it names some. Each comes with the key that says what
+/// is meant. Looks at all rows in memory, of others at the first kRowsCheckedMax.
 std::vector<std::string> data_warnings(const Dataset& dataset, const DataWarningOptions& options);
 
 /// What the chat template leaves out, with the first row of each field that it does not write;

@@ -42,9 +42,9 @@ runtime::Status check_readable(std::span<const std::span<const std::int32_t>> pa
 template <class Builder, class Tokens>
 class EncodedRows {
  public:
-  /// Every row of a data set of up to kRowsCheckedMax rows is encoded once here, so that one that
-  /// is wrong is found before the first step. Errors: those of Dataset::load, Tokenizer::load, the
-  /// Builder, RowFeed::create and check_readable.
+  /// Every row of a data set of up to kRowsCheckedMax rows is encoded once here. So a wrong row is
+  /// found before the first step. Errors: those of Dataset::load, Tokenizer::load, the Builder,
+  /// RowFeed::create and check_readable.
   template <class BuilderOptions>
   static runtime::Result<std::unique_ptr<EncodedRows>> create(const DatasetOptions& dataset,
                                                               const EncodedRowsOptions& options,

@@ -67,10 +67,10 @@ struct PromptFeedOptions {
       false;  // next_demonstrations() is what is asked for: responses count as well as prompts
 };
 
-/// What PromptBatch::contexts has of a row: its messages, what its `extra_info` says to tools and
-/// users (tools_kwargs, interaction_kwargs, tool_selection), and the loop that it asks for
-/// (agent_name). With `whole` the row itself besides, by verl's names: data_source, reward_model,
-/// extra_info, index.
+/// What PromptBatch::contexts has of a row: its messages, the loop that it asks for (agent_name),
+/// and what its `extra_info` says to tools and users. The latter is tools_kwargs,
+/// interaction_kwargs and tool_selection. With `whole` the row itself besides, by verl's names:
+/// data_source, reward_model, extra_info, index.
 std::string conversation_context(const DataRow& row, bool whole = false);
 
 /// Reads, orders, renders and encodes prompts. Its position is saved with checkpoints. Not
@@ -78,7 +78,7 @@ std::string conversation_context(const DataRow& row, bool whole = false);
 class PromptFeed {
  public:
   /// `dataset` says which rows. Every prompt of a data set of up to kRowsCheckedMax rows is encoded
-  /// once here, so that one that is too long is found before the first step. Errors: those of
+  /// once here. So one that is too long is found before the first step. Errors: those of
   /// Dataset::load, Tokenizer::load, PromptBuilder; kInvalidArgument: fewer rows than a batch, a
   /// row for no teacher.
   static runtime::Result<std::unique_ptr<PromptFeed>> create(const Config& config,

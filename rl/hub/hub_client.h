@@ -29,10 +29,10 @@ struct HubFile {
   std::uint64_t bytes = 0;
 };
 
-/// Not thread-safe: one for each thread. Borrows what it is given.
-/// Errors of all: kNotFound (no such model, revision or file), kInvalidArgument (private or gated,
-/// with the cure; an answer that makes no sense), kUnavailable (no network, or a hub that fails
-/// after all attempts), kCancelled (`cancelled` became true).
+/// Not thread-safe: one for each thread. Borrows what it is given. Errors of all are these.
+/// kNotFound: no such model, revision or file. kInvalidArgument: private or gated (with the cure),
+/// or an answer that makes no sense. kUnavailable: no network, or a hub that fails after all
+/// attempts. kCancelled: `cancelled` became true.
 class HubClient {
  public:
   HubClient(const HubOptions& options, const std::atomic<bool>& cancelled)

@@ -19,10 +19,10 @@ struct AttentionShape {
       0;  // a query sees itself and the window - 1 tokens before it; 0: all before it
 };
 
-/// One sequence's keys, values and the queries that read them.
-/// Token t's keys, [kv_heads, head_dim] dense, begin at `keys + t * token_stride` when `blocks` is
-/// null (packed), else at `keys + blocks[t / block_tokens] * block_stride + (t % block_tokens) *
-/// token_stride` (pages of a cache). Values likewise.
+/// One sequence's keys, values and the queries that read them. Token t's keys are [kv_heads,
+/// head_dim], dense. When `blocks` is null (packed), they begin at `keys + t * token_stride`. Else
+/// (pages of a cache) they begin at `keys + blocks[t / block_tokens] * block_stride + (t %
+/// block_tokens) * token_stride`. Values likewise.
 struct AttentionSequence {
   const float* keys = nullptr;
   const float* values = nullptr;

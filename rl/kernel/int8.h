@@ -33,10 +33,10 @@ struct Int8Weight {
   }
 };
 
-/// Rounds a dense weight [out, in]: of each group the largest magnitude becomes 127, so that no
-/// element is further than half a scale (1/254 of the largest) from what stands for it. A group
-/// below 1e-30 becomes zeros; one with an infinity or a NaN becomes NaNs, so that it shows in
-/// whatever it is used for. The same bits on every instruction set.
+/// Rounds a dense weight [out, in]: of each group the largest magnitude becomes 127. So no element
+/// is further than half a scale (1/254 of the largest) from what stands for it. A group below 1e-30
+/// becomes zeros; one with an infinity or a NaN becomes NaNs, so that it shows in whatever it is
+/// used for. The same bits on every instruction set.
 void quantize_int8(ThreadPool& pool, const float* weight, std::int64_t out, std::int64_t in,
                    std::int8_t* values, float* scales);
 

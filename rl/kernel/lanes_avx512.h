@@ -26,8 +26,8 @@ struct Avx512Lanes {
   [[gnu::always_inline]] static inline Avx512Lanes load(const float* p) {
     return {_mm512_loadu_ps(p)};
   }
-  /// x in a register: a compiler that reads it from memory again for each product it is in makes
-  /// loads the limit, of which there is one a cycle.
+  /// x in a register. A compiler that reads it from memory again for each product it is in makes
+  /// loads the limit, with one a cycle.
   [[gnu::always_inline]] static inline Avx512Lanes held(Avx512Lanes x) {
     asm("" : "+v"(x.v));
     return x;

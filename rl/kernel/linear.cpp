@@ -13,7 +13,7 @@ namespace {
 // by.
 constexpr std::int64_t kRowBlockFloats = 128 << 10;
 // A range of work is about this many multiply-adds (some 50 us) and, when memory is the limit, this
-// many weights: small enough to balance the threads, large enough to stream.
+// many weights. It is small enough to balance the threads and large enough to stream.
 constexpr std::int64_t kRangeProducts = 2 << 20;
 constexpr std::int64_t kRangeWeightsMin = 12 << 10;
 

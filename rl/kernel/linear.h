@@ -21,10 +21,10 @@ struct LinearOutput {
   std::int64_t y_stride = 0;    // elements between rows of y; 0 means O
 };
 
-/// Several products of the same rows, in one parallel loop (q, k and v; gate and up).
-/// x is [rows, in] with `x_stride` elements between rows (0: dense). No output may overlap x.
-/// Cost: at one row the time to stream the weights from memory (in 8 bits: 0.27 of it); from 16
-/// rows on close to the peak of the FMA units.
+/// Several products of the same rows, in one parallel loop (q, k and v; gate and up). x is [rows,
+/// in] with `x_stride` elements between rows (0: dense). No output may overlap x. Cost: at one row
+/// the time to stream the weights from memory (in 8 bits: 0.27 of it). From 16 rows on it is close
+/// to the peak of the FMA units.
 void linear(ThreadPool& pool, const float* x, std::int64_t rows, std::int64_t in,
             std::int64_t x_stride, std::span<const LinearOutput> outputs);
 

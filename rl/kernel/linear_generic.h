@@ -108,8 +108,8 @@ void linear_rows(const LinearBlock& block, const Rows& weights, std::int64_t row
 }
 
 /// All rows against outputs [begin, end), whose number is a multiple of O. A few outputs are taken
-/// at a time, their weights staying in the second-level cache (8-bit ones as fp32), and a tile's
-/// rows are read once for all of them. Of a tile's operands the rows are the larger part.
+/// at a time, and their weights stay in the second-level cache (8-bit ones as fp32). A tile's rows
+/// are read once for all of them. Of a tile's operands the rows are the larger part.
 template <class L, int O>
 void linear_outputs(const LinearBlock& block, std::int64_t begin, std::int64_t end) {
   static_assert(kLinearGroup % O == 0);

@@ -1,7 +1,7 @@
 // Matrix products of any strides, for backward passes. Part of rl/kernel's promise (kernel.h), with
-// its own order: an element is the sum over stretches of kProductStretch of k, in their
-// order, each one a chain of fused multiply-adds from zero. Whatever part of a product is computed,
-// its elements have the bits of the whole.
+// its own order. An element is the sum over stretches of kProductStretch of k, in their order. Each
+// stretch is a chain of fused multiply-adds from zero. Whatever part of a product is computed, its
+// elements have the bits of the whole.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Product {
 };
 
 /// On the calling thread. Cost: close to the peak of the FMA units from 64 rows, columns and depth
-/// on; 1.8 times MKL's speed on an AMD processor with AVX-512.
+/// on. It has 1.8 times MKL's speed on an AMD processor with AVX-512.
 void multiply(const Product& product);
 
 }  // namespace rl::kernel

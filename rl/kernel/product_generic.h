@@ -1,6 +1,6 @@
 // Private to rl/kernel: `multiply`, written once over a Lanes type. Included by the kernels_*.cpp
-// after their lanes. As Goto and van de Geijn 2008 ("Anatomy of High-Performance Matrix
-// Multiplication") have it: both factors are packed in the order in which tiles read them.
+// after their lanes. Both factors are packed in the order in which tiles read them, as in Goto and
+// van de Geijn 2008 ("Anatomy of High-Performance Matrix Multiplication").
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ void rope_tables(std::span<const float> inverse_frequencies, std::int64_t positi
                  float attention_factor, float* cos, float* sin);
 
 /// Rows of heads whose first `2 * half` elements are rotated in pairs (i, i + half), the layout of
-/// Hugging Face's Llama; the rest of a head (partial rotary) is copied.
+/// Hugging Face's Llama. The rest of a head (partial rotary) is copied.
 struct RopeShape {
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;

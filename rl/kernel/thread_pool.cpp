@@ -21,7 +21,7 @@ void pause_briefly() {
 #endif
 }
 
-// Polls before going to sleep: about 30 us, which is longer than the gap between two kernels of one
+// Polls before going to sleep: about 30 us. That is longer than the gap between two kernels of one
 // forward step and shorter than what a waking thread costs.
 constexpr int kPollsBeforeSleep = 1000;
 constexpr int kPollsBeforeYield = 2000;
@@ -29,7 +29,7 @@ constexpr int kPollsBeforeYield = 2000;
 }  // namespace
 
 // A loop is open while `ticket_` is odd. A worker enters by counting itself in `inside_` and then
-// looking at the ticket again; the caller closes the loop (ticket even) and waits for `inside_` to
+// looking at the ticket again. The caller closes the loop (ticket even) and waits for `inside_` to
 // fall to zero. Both sides use sequentially consistent operations, so a worker either is seen
 // inside or sees the loop closed. A worker that wakes late costs its caller nothing.
 class ThreadPool::Impl {
