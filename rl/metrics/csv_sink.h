@@ -13,9 +13,9 @@
 
 namespace rl {
 
-/// A header and a row a step: step, total, epoch, phase, then a column for each metric that there
-/// has been, in the order of their first appearance; empty where a step has none. A new metric
-/// reads and writes the file again, everything else appends to it.
+/// A header and a row a step: step, total, epoch, phase, then a column for each metric in the order
+/// of their first appearance. A cell is empty where a step lacks the metric. A new metric reads and
+/// writes the file again, everything else appends to it.
 class CsvSink : public MetricSink {
  public:
   /// Rows of `file` up to `last_step` are kept, as JsonLinesSink::open() does. Errors: as errno

@@ -14,11 +14,11 @@
 namespace rl {
 
 struct MetricLogOptions {
-  /// console; file (metrics.jsonl), csv (metrics.csv), prometheus (metrics.prom): in `folder`;
-  /// tensorboard: in `tensorboard_folder`, else where TENSORBOARD_DIR says, else in
-  /// `folder/tensorboard`; wandb: an offline run in `folder`, or where WANDB_DIR says (none with
-  /// WANDB_MODE=disabled). Others (swanlab, mlflow, ...) get metrics.jsonl in their stead, and one
-  /// warning.
+  /// console needs no file; file (metrics.jsonl), csv (metrics.csv) and prometheus (metrics.prom)
+  /// write in `folder`. tensorboard writes in `tensorboard_folder`, else where TENSORBOARD_DIR
+  /// says, else in `folder/tensorboard`. wandb is an offline run in `folder`, or where WANDB_DIR
+  /// says (none with WANDB_MODE=disabled). Others (swanlab, mlflow, ...) get metrics.jsonl in their
+  /// stead, and one warning.
   std::vector<std::string> loggers;
   std::filesystem::path folder = {};
   std::int64_t last_step = 0;  // what was logged after it is dropped: the run continues from there

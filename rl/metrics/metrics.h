@@ -40,7 +40,7 @@ class MetricSink {
 };
 
 /// Several sinks as one. Records that a sink could not write (full disk) are kept and written
-/// later, in order; the beginning and the end of such a failure are logged. Not thread-safe.
+/// later, in order. The beginning and the end of such a failure are logged. Not thread-safe.
 class MetricLogger {
  public:
   MetricLogger() = default;

@@ -27,7 +27,7 @@ Metrics sample_metrics(const SampleScalars& samples) {
   Metrics metrics;
   add_distribution(metrics, "critic/score", samples.scores);
   add_distribution(metrics, "critic/rewards", samples.rewards);
-  // One a response here, one a token of it there: verl's means are over tokens, and its returns are
+  // One a response here, one a token of it there. verl's means are over tokens, and its returns are
   // the advantages where there is no critic.
   if (!samples.advantages.empty()) {
     add_distribution(metrics, "critic/advantages", as_doubles(samples.advantages));

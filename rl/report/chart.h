@@ -23,8 +23,8 @@ std::string line_chart(const std::vector<Series>& series);
 /// there.
 std::string stacked_chart(const std::vector<Series>& series, const std::string& unit);
 
-/// How the values of each step are spread: a column a step, a row for each of twenty ranges from
-/// least to most, darker where more of them are.
+/// How the values of each step are spread. There is a column a step, and a row for each of twenty
+/// ranges from least to most. A cell is darker where more values are in its range.
 struct Distribution {
   std::int64_t step = 0;
   std::vector<double> values;

@@ -55,9 +55,9 @@ double pass_at(std::int64_t n, std::int64_t c, std::int64_t k);
 /// Of answers that tie each counts its part; errors do not vote.
 double majority_at(const std::vector<EvaluatedAnswer>& answers, std::int64_t k);
 
-/// The mean of values in [0, 1] of independent prompts, with Wilson's score interval (1927): exact
-/// in form where values are 0 or 1, wider than need be where they are means. It does not collapse
-/// where all agree.
+/// The mean of values in [0, 1] of independent prompts, with Wilson's score interval (1927). The
+/// interval is exact in form where values are 0 or 1, wider than need be where they are means. It
+/// does not collapse where all agree.
 Estimate estimate(const std::vector<double>& values);
 
 /// One summary per data source by name, then "all" where there are several. k are the powers of two

@@ -18,7 +18,7 @@ struct EvaluationPageOptions {
 };
 
 /// A page that needs nothing besides itself: the summaries as a table, then each prompt with its
-/// answers, which can be narrowed to those with a wrong one.
+/// answers. The prompts can be narrowed to those with a wrong answer.
 std::string evaluation_html(const std::vector<EvaluationSummary>& summaries,
                             const std::vector<EvaluatedPrompt>& prompts,
                             const EvaluationPageOptions& options);
