@@ -21,11 +21,11 @@ struct EarlyScoring {
   std::size_t concurrency = 1;  // calls at once
 };
 
-/// A scorer that waits for others, such as a server: threads hand it prepared requests, as many
-/// together as have come while others were in flight, and score() finds their scores or what is
-/// left to wait for. Scores are those of score() alone, if a request's score does not depend on
-/// which others it is asked with. `inner` must bear several calls of score() at once. A resource;
-/// one thread at a time calls its methods.
+/// A scorer that waits for others, such as a server. Threads hand it prepared requests, as many
+/// together as have come while others were in flight. score() finds their scores or what is left to
+/// wait for. Scores are those of score() alone, if a request's score does not depend on which
+/// others it is asked with. `inner` must bear several calls of score() at once. A resource; one
+/// thread at a time calls its methods.
 class EarlyScorer : public Scorer {
  public:
   EarlyScorer(std::unique_ptr<Scorer> inner, const EarlyScoring& options)

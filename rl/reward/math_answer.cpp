@@ -299,7 +299,7 @@ bool is_decimal(std::string_view text) {
 }
 
 /// A decimal and another broken number that are the same when both are rounded to six places, as
-/// math-verify has it; here small ones need five digits, too.
+/// math-verify has it. Here small ones need five digits, too.
 bool same_rounded(const std::string& a, const std::string& b) {
   constexpr double kPlaces = 1e6, kDigits = 1e-5;
   if (!is_decimal(a) && !is_decimal(b)) return false;

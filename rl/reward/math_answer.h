@@ -12,14 +12,14 @@ namespace rl {
 /// when there is none or it doesn't end.
 std::optional<std::string> last_boxed(std::string_view text);
 
-/// An answer without what does not change its meaning (math_text.h), without thousands
-/// commas, "x =" before it, \dfrac and \tfrac; percent and degree signs as well, as verl's scorers
+/// An answer without what does not change its meaning (math_text.h): also without thousands commas,
+/// "x =" before it, \dfrac and \tfrac. Percent and degree signs are gone as well, as verl's scorers
 /// have it.
 std::string normal_form(std::string_view answer);
 
-/// Whether an answer says what a ground truth says: as texts in normal form, as exact values
-/// (fractions, roots, polynomials), or part by part as tuples, intervals, sets, lists, matrices and
-/// equations. Lists without brackets and sets have no order.
+/// Whether an answer says what a ground truth says: as texts in normal form, or as exact values
+/// (fractions, roots, polynomials). Tuples, intervals, sets, lists, matrices and equations are
+/// compared part by part. Lists without brackets and sets have no order.
 bool equivalent(std::string_view answer, std::string_view truth);
 
 }  // namespace rl

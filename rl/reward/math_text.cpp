@@ -86,8 +86,8 @@ bool ends_with_command(std::string_view text) {
   return begin > 0 && begin < text.size() && text[begin - 1] == '\\';
 }
 
-/// Whether what stands at `at` goes on with a number or a formula, so that the words before it are
-/// no unit at the end of a quantity.
+/// Whether what stands at `at` goes on with a number or a formula. Then the words before it are no
+/// unit at the end of a quantity.
 bool formula_follows(std::string_view text, std::size_t at) {
   while (at < text.size() && text[at] == ' ') ++at;
   if (at == text.size()) return false;

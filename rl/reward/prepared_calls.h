@@ -17,8 +17,8 @@
 
 namespace rl {
 
-/// A pool whose calls may be prepared: its own thread works on them until run() asks for the
-/// same calls and finds their answers, or what is left to wait for. What is answered, retried and
+/// A pool whose calls may be prepared. Its own thread works on them until run() asks for the same
+/// calls. run() finds their answers, or what is left to wait for. What is answered, retried and
 /// counted is the same either way. A resource; one thread at a time calls its methods.
 class PreparedCalls {
  public:

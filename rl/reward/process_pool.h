@@ -1,10 +1,11 @@
 // ProcessPool: calls that may hang or crash, spread over child processes.
 //
-// The protocol, a JSON object a line over the child's descriptor 3: first comes the setup, answered
-// by {"ready": true} or {"fatal": why}; then calls, one at a time, each with an "id" that cannot be
-// guessed, and answered by any object with that "id". A child that dies, answers no JSON or with
-// another id, or exceeds the time limit is killed with all that it started and replaced. While a
-// call hangs, another process takes its place, so that its limit passes next to the others' work.
+// The protocol is a JSON object a line over the child's descriptor 3. First comes the setup,
+// answered by {"ready": true} or {"fatal": why}. Then come calls, one at a time. Each has an "id"
+// that cannot be guessed, and is answered by any object with that "id". A child that dies, answers
+// no JSON or with another id, or exceeds the time limit is killed with all that it started and
+// replaced. While a call hangs, another process takes its place, so that its limit passes next to
+// the others' work.
 //
 // With ProcessPoolOptions::copies the setup has "copies": true, and a program that answers
 // {"ready": true, "copies": true} is kept to make copies of. It has loaded what takes long to load,

@@ -25,18 +25,18 @@ struct ScoringLimits {
   bool overtake = true;                       // see ProcessPoolOptions
 };
 
-/// How a Python function is called: for a sample by `data_source`, `solution_str`, `ground_truth`
-/// and `extra_info`, as verl's naive reward manager does, or as its batch manager does by
-/// `data_sources`, `solution_strs`, `ground_truths` and `extra_infos`, lists (of one sample each
-/// here), for a list of scores.
+/// How a Python function is called. One form is for a sample by `data_source`, `solution_str`,
+/// `ground_truth` and `extra_info`, as verl's naive reward manager does it. The other, its batch
+/// manager's, is by `data_sources`, `solution_strs`, `ground_truths` and `extra_infos`, for a list
+/// of scores. These are lists of one sample each here.
 enum class CallForm { kSample, kLists };
 
 class ProcessScorer : public Scorer {
  public:
   /// verl's compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs) of a
-  /// Python file, run by the python3 on PATH (or STARLING_PYTHON). The file is loaded here once:
-  /// kNotFound: there is no such file; kInvalidArgument: what Python says of it, with the
-  /// traceback, or no such function; kUnavailable: no Python.
+  /// Python file, run by the python3 on PATH (or STARLING_PYTHON). The file is loaded here once.
+  /// kNotFound: there is no such file. kInvalidArgument: no such function, or what Python says of
+  /// the file, with the traceback. kUnavailable: no Python.
   static runtime::Result<std::unique_ptr<ProcessScorer>> python(
       const std::filesystem::path& file, const std::string& function,
       const nlohmann::ordered_json& kwargs, const ScoringLimits& limits,

@@ -10,8 +10,9 @@ extern const char* const kPythonServer;
 /// Loads the user's file once and calls its function per request.
 extern const char* const kPythonScorer;
 
-/// Around an answer that is one function, for a sandbox: first the names that answers use without
-/// importing them; then, behind `_NAME = "..."`, a call with arguments from standard input.
+/// Around an answer that is one function, for a sandbox. First come the names that answers use
+/// without importing them. Then, behind `_NAME = "..."`, comes a call with arguments from standard
+/// input.
 extern const char* const kAnswerImports;
 extern const char* const kCallFunction;
 

@@ -1,5 +1,5 @@
-// Words behind a number: units and counted things, which may be left out; factors ("million"); and
-// all that makes another quantity ("squared", "north", "is not a solution"). Pure functions.
+// Words behind a number: units and counted things, which may be left out, and factors ("million").
+// All others make another quantity ("squared", "north", "is not a solution"). Pure functions.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// RewardFunction: the reward of a run, made of one scorer or a weighted mixture, the length
-// penalty, and what to do about samples without a score.
+// RewardFunction: the reward of a run. It has one scorer or a weighted mixture, the length penalty,
+// and what to do about samples without a score.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +64,8 @@ struct ExplainedScore {
 class RewardFunction {
  public:
   /// What `reward.*` says. `share` of the scoring processes belongs to this worker: 1 / workers.
-  /// With `start`, files are loaded, processes started and servers asked whether they are there;
-  /// without, only what can be known from the configuration is checked, and score() may not be
+  /// With `start`, files are loaded, processes started and servers asked whether they are there.
+  /// Without it, only what can be known from the configuration is checked, and score() may not be
   /// called. Errors name the key and the cure; kUnimplemented: a reward model, and no loader.
   static runtime::Result<std::unique_ptr<RewardFunction>> from_config(
       const Config& config, std::int64_t workers, bool start,

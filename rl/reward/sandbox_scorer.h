@@ -18,12 +18,12 @@
 namespace rl {
 
 /// The program in a response as verl finds it: what stands in its last ```python block, else in its
-/// first block of any kind, without the name of a language. Nothing: there is no block.
+/// first block of any kind. The name of a language is left out. Nothing: there is no block.
 std::optional<std::string> program_in(std::string_view response);
 
-/// What a program is tried with. From a ground truth {"inputs": [...], "outputs": [...]}, with
-/// "fn_name" of a function to be called (each line of an input is an argument as JSON), or
-/// {"assert_case": [...]} of lines to be run behind the program.
+/// What a program is tried with. It comes from a ground truth {"inputs": [...], "outputs": [...]}
+/// or {"assert_case": [...]}. With "fn_name" of a function to be called, each line of an input is
+/// an argument as JSON. The lines of "assert_case" are run behind the program.
 struct TestCases {
   struct Case {
     std::string input;

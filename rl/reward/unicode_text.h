@@ -12,7 +12,7 @@ namespace rl {
 std::string with_ascii_forms(std::string_view text);
 
 /// Signs as LaTeX: "≤" as "\le ", "10⁻²" as "10^{-2}", "x₁" as "x_1", "⅓" as "\frac{1}{3}", "√12"
-/// as "\sqrt{12}"; blanks of any width as plain ones, and no currency signs.
+/// as "\sqrt{12}". Blanks of any width become plain ones, and currency signs go.
 std::string with_latex_signs(std::string_view text);
 
 }  // namespace rl

@@ -25,8 +25,8 @@ struct WorkerEnds {
 };
 
 /// A resource; one thread. The child finds the socket at file descriptor 3, over which lines go
-/// both ways, and at 4 the end of a pipe that hangs up when the owner is gone. It is to be a keeper
-/// (PR_SET_CHILD_SUBREAPER) that does its work in a child. What is orphaned below stays its
+/// both ways. At 4 it finds the end of a pipe that hangs up when the owner is gone. It is to be a
+/// keeper (PR_SET_CHILD_SUBREAPER) that does its work in a child. What is orphaned below stays its
 /// descendant, which is ended here, and by the keeper when the owner is gone. It also says in its
 /// environment who it is (STARLING_SCORER, its number), by which what it starts is found where it
 /// keeps nothing. Other children of the owner are left alone. Its stdin is empty; what it writes to
@@ -37,8 +37,8 @@ class WorkerProcess {
   static runtime::Result<std::unique_ptr<WorkerProcess>> start(
       const std::vector<std::string>& command);
 
-  /// A copy of this process, a child of ours like it: for a program that makes one when it gets a
-  /// byte with the descriptors of socket, pipe and output over its socket, and answers by {"pid":
+  /// A copy of this process, a child of ours like it. The program has to make one when it gets a
+  /// byte over its socket, with the descriptors of socket, pipe and output. It answers by {"pid":
   /// NUMBER}. Errors: it does not, within two seconds.
   runtime::Result<std::unique_ptr<WorkerProcess>> copy();
 

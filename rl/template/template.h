@@ -27,10 +27,10 @@ struct TemplateLimits {
   int depth_max = 200;                      // nested calls
 };
 
-/// A parsed template. Immutable and cheap to copy; rendering is thread-safe.
-/// The dialect is Jinja2's with what transformers sets: trim_blocks, lstrip_blocks, loop controls,
-/// an immutable sandbox (`list.append` is refused), `tojson` as json.dumps(ensure_ascii=False),
-/// `raise_exception`, `strftime_now` (the time in the variable `now`, ISO, when given).
+/// A parsed template. Immutable and cheap to copy; rendering is thread-safe. The dialect is
+/// Jinja2's with what transformers sets: trim_blocks, lstrip_blocks, loop controls and an immutable
+/// sandbox (`list.append` is refused). It has `tojson` as json.dumps(ensure_ascii=False),
+/// `raise_exception`, and `strftime_now` (the time in the variable `now`, ISO, when given).
 class ChatTemplate {
  public:
   /// kInvalidArgument: a syntax error; kUnimplemented: a construct that is not supported. Both name

@@ -1,6 +1,6 @@
-// The values of the template language: Python's, as far as templates can make or see them.
-// Strings, lists and dictionaries are immutable and shared (the sandbox refuses whatever would
-// change them); a namespace is the one thing that can be assigned to.
+// The values of the template language: Python's, as far as templates can make or see them. Strings,
+// lists and dictionaries are immutable and shared: the sandbox refuses whatever would change them.
+// A namespace is the one thing that can be assigned to.
 #pragma once
 
 #include <cstdint>

@@ -52,8 +52,8 @@ class AlignedRewriter {
   AlignedText new_;
 };
 
-/// A character of the new text and how it came about: 0 replaces the next character of the old
-/// text, -n that and n more, 1 comes in addition.
+/// A character of the new text and how it came about. A `change` of 0 replaces the next character
+/// of the old text, and -n replaces that and n more. With 1 the character comes in addition.
 struct CharacterChange {
   char32_t character;
   int change;

@@ -36,7 +36,7 @@ Bpe::Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions options)
 }
 
 // Whether every token with word marks has them all in front. Then nothing merges across the
-// beginning of a word, and a text that comes as one piece (Llama 2) can still be encoded, and
+// beginning of a word. So a text that comes as one piece (Llama 2) can still be encoded, and
 // cached, word by word.
 bool Bpe::words_never_join() const {
   if (!options_.continuing_prefix.empty() || !options_.end_suffix.empty() || options_.ignore_merges)

@@ -1,5 +1,5 @@
-// Byte-pair encoding: a piece starts as characters (or bytes), and the pair of neighbours whose
-// merge was learned earliest is merged until no neighbours have a merge. Sennrich et al. 2016,
+// Byte-pair encoding: a piece starts as characters (or bytes). The pair of neighbours whose merge
+// was learned earliest is merged until no neighbours have a merge. Sennrich et al. 2016,
 // arXiv:1508.07909.
 #pragma once
 
