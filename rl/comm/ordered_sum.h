@@ -16,8 +16,8 @@
 namespace rl {
 
 /// A sum over several rounds, in each of which a rank has something to add or not. The sum is
-/// ((round 0's ranks in order) + round 1's in order) + ... of those that have.
-/// With `kept` the values are never written.
+/// ((round 0's ranks in order) + round 1's in order) + ... of those that have. With
+/// `kept` the values are never written.
 template <class T>
 struct SumRounds {
   std::vector<T> carry = {};  // of this rank's slices, what the rounds before add up to

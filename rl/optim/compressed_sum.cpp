@@ -16,8 +16,8 @@ using runtime::Status;
 
 namespace {
 
-// Buckets on their way: the codes of one to be added up, those of the one before to be sent back,
-// and one that comes back.
+// Three buckets are on their way. The codes of one are to be added up, those of the one before to
+// be sent back, and one comes back.
 constexpr std::size_t kWindow = 3;
 
 }  // namespace

@@ -17,11 +17,11 @@
 namespace rl {
 
 /// Error feedback (Seide et al. 2014; Karimireddy et al. 2019, arXiv:1901.09847): what a code
-/// leaves out of a gradient is added to the next one. Each rank is sent the codes of its slice of a
-/// bucket by all others, adds them in the order of ranks to its own gradient, and, unless it alone
-/// needs the sum, sends it in halves to all, whose rest it keeps as well (Tang et al. 2019,
-/// "DoubleSqueeze", arXiv:1905.05957). Every rank ends with the same bits; they depend on the
-/// number of ranks. Borrows the communicator. All ranks make the same calls; errors:
+/// leaves out of a gradient is added to the next one. All other ranks send a rank the codes of its
+/// slice of a bucket. It adds them in the order of ranks to its own gradient. Unless it alone needs
+/// the sum, it sends the sum to all in half precision, and keeps the rest of that as well. Tang et
+/// al. 2019, "DoubleSqueeze", arXiv:1905.05957. Every rank ends with the same bits; they depend on
+/// the number of ranks. Borrows the communicator. All ranks make the same calls; errors:
 /// Communicator's.
 class CompressedSum {
  public:
@@ -39,9 +39,9 @@ class CompressedSum {
   CompressedSum(const CompressedSum&) = delete;
   CompressedSum& operator=(const CompressedSum&) = delete;
 
-  /// Where some rank has a gradient that is not finite, all end with NaN, and what is left of
-  /// earlier ones stays as it was: as if there had been no such step. Where a sum of finite
-  /// gradients overflows, the step is dropped as well, but what was sent of residuals is lost.
+  /// Where some rank has a gradient that is not finite, all end with NaN. What is left of earlier
+  /// gradients stays as it was: as if there had been no such step. Where a sum of finite gradients
+  /// overflows, the step is dropped as well, but what was sent of residuals is lost.
   runtime::Status sum(std::span<float> gradients);
 
   /// What this rank has yet to send: of its own slices from sums, of others' from its gradients.

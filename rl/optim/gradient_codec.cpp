@@ -41,7 +41,7 @@ struct HalfScale {
   float limit = 0x1p15F;  // of the magnitude of what is rounded
 };
 
-// That power of two times the largest magnitude is at least 2^14 and below 2^15: rounded it is no
+// That power of two times the largest magnitude is at least 2^14 and below 2^15. Rounded it is no
 // infinite half, and what is 2^28 times smaller is a normal one. Nor may what is rounded up become
 // an infinite float.
 HalfScale half_scale(std::uint32_t largest) {

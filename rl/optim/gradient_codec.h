@@ -31,7 +31,7 @@ class GradientCodec {
   virtual std::size_t bytes_of(std::size_t values) const = 0;
 
   /// Writes the code of `values` into `code`, of bytes_of(values.size()), and leaves in `values`
-  /// what it lacks: for finite values the code's and the rest add up to what was there, exactly. A
+  /// what it lacks. For finite values the code's and the rest add up to what was there, exactly. A
   /// value that is not finite gives a code with one, and is no part of the rest.
   virtual void encode(std::span<float> values, std::span<std::byte> code) const = 0;
 
@@ -39,8 +39,8 @@ class GradientCodec {
   virtual void add(std::span<const std::byte> code, std::span<float> sum) const = 0;
 };
 
-/// Half precision, times a power of two of each slice, so that its largest value is below the
-/// largest half and small ones keep their bits: PyTorch's fp16_compress_hook with a scale.
+/// Half precision, times a power of two of each slice: PyTorch's fp16_compress_hook with a scale.
+/// The slice's largest value is then below the largest half, and small ones keep their bits.
 class Fp16Codec final : public GradientCodec {
  public:
   std::size_t bytes_of(std::size_t values) const override;

@@ -18,7 +18,8 @@ runtime::Result<double> norm_of_homes(Communicator& communicator, kernel::Thread
                                       std::span<const float> of_home);
 
 /// Brings packed values of all homes together on rank 0, in `whole`, an arena that is empty
-/// elsewhere; in pieces, each of which is a sign of progress. Errors: those of Communicator.
+/// elsewhere. They come in pieces, each of which is a sign of progress. Errors: those of
+/// Communicator.
 runtime::Status collect_homes(Communicator& communicator, std::span<const PackedRanges> homes,
                               std::span<const float> of_home, std::span<float> whole);
 

@@ -53,9 +53,9 @@ std::int64_t row_from(std::int64_t element, std::int64_t column, std::int64_t co
   return (element - column + columns - 1) / columns;
 }
 
-// The same where the file has the matrix the other way round: of each of its rows, which are the
-// columns here, the stretch whose elements are in the range. Columns that share lines of the
-// processor's cache are read together.
+// The same where the file has the matrix the other way round. Of each of the file's rows, which are
+// the columns here, it writes the stretch whose elements are in the range. Columns that share lines
+// of the processor's cache are read together.
 Status write_turned(SharedFile& file, std::uint64_t offset, const ParameterSpec& spec,
                     ArenaRange range, std::span<const float> values) {
   constexpr std::int64_t kTogether = 16;

@@ -59,8 +59,8 @@ runtime::Status write_optimizer_file(const std::string& optimizer, std::int64_t 
 /// trained three times its size with AdamW (weights and two moments), until it is destroyed.
 class LearnerSnapshot {
  public:
-  /// Cost: one read and one write of that memory, on at::get_num_threads() threads; and that the
-  /// system gives so much memory, which takes many times as long.
+  /// Cost: one read and one write of that memory, on at::get_num_threads() threads. The system
+  /// takes many times as long to give so much memory.
   explicit LearnerSnapshot(const LearnerState& state);
   /// Of a rank's part alone: see PartSnapshot.
   explicit LearnerSnapshot(const LearnerPart& part);

@@ -34,8 +34,8 @@ struct LrScheduleOptions {
 /// peak / warmup_steps, rather than nothing at all.
 double learning_rate(const LrScheduleOptions& options, std::int64_t step);
 
-/// For people: "1e-05, after a warm-up of 3 steps, cosine to 1e-06 at step 90"; without the last
-/// step where total_steps is not known (below 1).
+/// For people: "1e-05, after a warm-up of 3 steps, cosine to 1e-06 at step 90". The last step is
+/// left out where total_steps is not known (below 1).
 std::string schedule_text(const LrScheduleOptions& options);
 
 /// What a user may not have meant in a run of N steps; nothing: nothing is odd.

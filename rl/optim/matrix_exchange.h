@@ -13,11 +13,11 @@
 
 namespace rl {
 
-/// Turn by turn (MatrixDeal) each rank receives one matrix from those that have parts of it, and
-/// sends what it has made of it back to them. Borrows the communicator; all ranks make the same
-/// calls. Errors: those of Communicator. Memory: MatrixDeal::most_in_piece(). Sent in all: each
-/// element that is not at home where it is computed goes there and back; where ranks have all of
-/// the arena, back to each of them alone.
+/// Turn by turn (MatrixDeal) each rank receives one matrix from those that have parts of it. It
+/// sends what it has made of the matrix back to them. Borrows the communicator; all ranks make the
+/// same calls. Errors: those of Communicator. Memory: MatrixDeal::most_in_piece(). Sent in all:
+/// each element that is not at home where it is computed goes there and back. Where ranks have all
+/// of the arena, it only goes back, to each of them.
 class MatrixExchange {
  public:
   /// Of an arena of N elements; `homes` by rank, whose parts lie packed. Empty: each rank has
@@ -36,8 +36,8 @@ class MatrixExchange {
   using Read =
       std::function<void(const ArenaMatrix&, const ArenaRange& packed, std::span<const float>)>;
 
-  /// `whole` (empty: it has none) becomes this rank's matrix, of what `write` writes on each rank;
-  /// it is called for all that the rank has of the turn's matrices.
+  /// `whole` (empty: it has none) becomes this rank's matrix, of what `write` writes on each rank.
+  /// `write` is called for all that the rank has of the turn's matrices.
   runtime::Status collect(int turn, const Write& write, std::span<float> whole);
   /// `read` reads on each rank what others have in `whole`.
   runtime::Status distribute(int turn, std::span<const float> whole, const Read& read);

@@ -13,11 +13,11 @@
 
 namespace rl {
 
-/// Jordan 2024; the scale of updates and the decay as in Liu et al. 2025, arXiv:2502.16982,
-/// section 2.2. The state is AdamW's: where a matrix is, exp_avg holds its momentum. A rank keeps
-/// what is at its home alone; each matrix is made orthogonal, whole, by the rank that it is dealt
-/// to (MatrixExchange), so that the numbers are those of one rank. Cost of a matrix: 5 iterations
-/// of 3 products. Memory: its matrix and as much as orthogonalize() needs.
+/// Jordan 2024; the scale of updates and the decay as in Liu et al. 2025, arXiv:2502.16982, section
+/// 2.2. The state is AdamW's: where a matrix is, exp_avg holds its momentum. A rank keeps what is
+/// at its home alone. The rank that a matrix is dealt to makes it orthogonal as a whole
+/// (MatrixExchange), so that the numbers are those of one rank. Cost of a matrix: 5 iterations of 3
+/// products. Memory: its matrix and as much as orthogonalize() needs.
 class Muon final : public Optimizer {
  public:
   /// `decayed` are places of the home, and with `adamw` for the rest, as in AdamW.

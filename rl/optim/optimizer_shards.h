@@ -19,15 +19,15 @@
 
 namespace rl {
 
-/// The ranges that each of N ranks keeps the optimizer's state of: even in chunks of
+/// The ranges that each of N ranks keeps the optimizer's state of. They are even in chunks of
 /// kNormChunk, so that the gradient's norm has the same bits as over the whole. The last ones of a
 /// small model may be empty.
 std::vector<ArenaRange> moment_homes(std::int64_t elements, int ranks);
 
 /// Without sharding every rank takes the whole step, after an all-reduce of the gradients. With
 /// ZeroLevel::kMoments each takes it on its home, after a reduce-scatter, and the weights are
-/// gathered: as many bytes, and the same bits; Rajbhandari et al. 2020, "ZeRO", arXiv:1910.02054.
-/// With compression the sum is a CompressedSum, which has no rounds. Borrows the communicator.
+/// gathered. Bytes and bits are the same; Rajbhandari et al. 2020, "ZeRO", arXiv:1910.02054. With
+/// compression the sum is a CompressedSum, which has no rounds. Borrows the communicator.
 class OptimizerShards final : public StepShards {
  public:
   /// Of an arena of N elements.

@@ -26,8 +26,8 @@ class StepShards {
   /// The homes of all ranks; empty: each has all of the arena.
   virtual std::span<const PackedRanges> homes() const = 0;
 
-  /// Whether gradients are added up by the passes themselves, so that these must be told which is
-  /// the last one of a leaf; then the calls below look at no gradients.
+  /// Whether the passes themselves add up gradients, so that they must be told which is the last
+  /// one of a leaf. The calls below then look at no gradients.
   virtual bool sums_in_passes() const { return false; }
   virtual void expect_last_pass(std::span<const std::uint8_t> /*adds*/, bool /*last_round*/) {}
 

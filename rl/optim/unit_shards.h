@@ -19,7 +19,7 @@ namespace rl {
 std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, std::int64_t elements, int ranks,
                                int group);
 
-/// A step on gradients that the passes add up (UnitSums): the optimizer works on the rank's part of
+/// A step on gradients that the passes add up (UnitSums). The optimizer works on the rank's part of
 /// the weights, packed, and passes find the new ones (UnitWeights). Borrows everything.
 class UnitShards final : public StepShards {
  public:

@@ -17,7 +17,7 @@
 
 namespace rl {
 
-/// Ranks that make their passes together, in teams (PassTeam) of as many ranks each: the rank at
+/// Ranks that make their passes together, in teams (PassTeam) of as many ranks each. The rank at
 /// position p of team d is p * teams + d.
 struct TeamParts {
   /// By position in a team: what a rank there computes the gradient of. Empty: teams of one rank.
@@ -29,7 +29,7 @@ struct TeamParts {
 };
 
 /// ZeRO-2 (Rajbhandari et al. 2020, arXiv:1910.02054): each rank keeps the sum of its homes alone,
-/// packed; what its passes add up has memory only until the unit is through the last one of them.
+/// packed. What its passes add up has memory only until the unit is through the last one of them.
 /// All ranks make the same passes, idle ones where they have no rows. What fails in a pass ends it,
 /// with the errors of Communicator. Borrows everything; the gradients are on the CPU.
 class UnitSums final : public LayerListener {
@@ -39,7 +39,7 @@ class UnitSums final : public LayerListener {
            std::span<const RangeSet> homes, const TeamParts& teams = {});
   ~UnitSums() override;
 
-  /// The next pass is the last one of this round's leaf: its backward pass adds up the leaf with
+  /// The next pass is the last one of this round's leaf. Its backward pass adds up the leaf with
   /// those of the ranks that have a 1 in `adds`, behind the rounds before. Another call of a step
   /// is another round. Of a team one rank at most has a 1: the one whose leaf its passes were of.
   void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round);

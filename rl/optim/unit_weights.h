@@ -22,11 +22,11 @@ struct UnitWeightsOptions {
   /// What the rank's passes read stays, and only the homes' values are asked for: ZeRO-2.
   bool stays = false;
   /// The layers' weights are given back when the forward pass is through them, and gathered again
-  /// in the backward pass; else they stay until that is through them.
+  /// in the backward pass. Otherwise they stay until the backward pass is through them.
   bool reshard_after_forward = true;
-  /// So many neighbouring ranks keep all weights together (hybrid sharding; Zhao et al. 2023): they
-  /// divide the ranks, and homes are dealt to such groups (unit_homes()). 0: all ranks. Not where
-  /// what is read stays.
+  /// So many neighbouring ranks keep all weights together (hybrid sharding; Zhao et al. 2023). The
+  /// number divides that of the ranks, and homes are dealt to such groups (unit_homes()). 0: all
+  /// ranks. Not where what is read stays.
   std::int64_t shard_ranks = 0;
   /// It begins as after scatter(), and weights are never there twice: their memory in the arena
   /// goes while what the rank keeps is copied.

@@ -10,8 +10,8 @@
 namespace rl {
 
 /// The text of one completion. A stop string may begin and end anywhere in a token. It is looked
-/// for in the text with its special tokens, shown or not: it may hold them, and does not reach over
-/// one that it does not hold.
+/// for in the text with its special tokens, shown or not. It may hold special tokens, and does not
+/// reach over one that it does not hold.
 class CompletionText {
  public:
   CompletionText(Tokenizer tokenizer, bool skip_special_tokens,

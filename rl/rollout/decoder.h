@@ -17,12 +17,13 @@ namespace rl {
 
 class Transformer;
 
-/// Runs the model's own graph with keys and values in pages of a cache, so that a token's logits
-/// have the same bits whether its sequence comes token by token, in pieces or whole, alone or with
-/// others, here or in training. With 8-bit weights the bits are those of a model whose weights are
-/// what the 8-bit ones stand for. Without `deterministic`, or with a model that is not on the CPU,
-/// by ATen where the model is: near those logits, and dependent on the batch. One thread at a time;
-/// borrows the model, the cache (of the model's device) and the 8-bit weights.
+/// Runs the model's own graph with keys and values in pages of a cache. A token's logits have the
+/// same bits whether its sequence comes token by token, in pieces or whole. They are the same alone
+/// or with others, here or in training. With 8-bit weights the bits are those of a model whose
+/// weights are what the 8-bit ones stand for. Without `deterministic`, or with a model that is not
+/// on the CPU, ATen computes where the model is. Logits are then near those, and depend on the
+/// batch. One thread at a time; borrows the model, the cache (of the model's device) and the 8-bit
+/// weights.
 class Decoder {
  public:
   Decoder(const Transformer& model, KvCache& cache, const QuantizedWeights* quantized = nullptr,

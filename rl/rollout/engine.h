@@ -52,17 +52,17 @@ struct EngineStats {
   std::int64_t evicted_blocks = 0;  // blocks that it gave up
 };
 
-/// Generates with a Transformer's weights, read where the trainer keeps them: after an update of
+/// Generates with a Transformer's weights, read where the trainer keeps them. After an update of
 /// the arena the next generate() uses the new values, with nothing copied. With 8-bit weights it
 /// uses them from the next refresh_weights() on.
 ///
 /// Continuous batching (Yu et al. 2022, "Orca"): sequences enter when there is room and leave when
-/// they finish; samples of one prompt share its blocks, and so do prompts that begin alike. When
+/// they finish. Samples of one prompt share its blocks, and so do prompts that begin alike. When
 /// blocks run out, the last sequence gives its own back and is computed again later (or comes back
-/// from where it was swapped to). A completion depends on its request alone, to the bit: not on
-/// what else is in the batch, on threads, on the prefix cache or on preemptions. (With
-/// EngineOptions::deterministic false, and on other devices than the CPU, it does: log-probs are
-/// then near these, and a draw may go to a neighbour.)
+/// from where it was swapped to). A completion depends on its request alone, to the bit. It does
+/// not depend on what else is in the batch, on threads, on the prefix cache or on preemptions.
+/// (With EngineOptions::deterministic false, and on other devices than the CPU, it does: log-probs
+/// are then near these, and a draw may go to a neighbour.)
 ///
 /// Two ways to use it. generate() answers a list of requests. Or, request by request: submit(),
 /// step() while not idle(), take_finished(). Requests may be submitted and aborted between any two
@@ -86,10 +86,10 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// All samples of all requests: request by request, sample by sample. A request that can't be
-  /// served (empty prompt, too long, bad parameters, logits that are not finite) gets completions
-  /// with an error status; the others are not affected. Requests that were submitted are worked on
-  /// as well. kInvalidArgument: paused. kResourceExhausted: out of memory; every request is then
-  /// gone.
+  /// served gets completions with an error status; the others are not affected. Such a request has
+  /// an empty prompt, is too long, has bad parameters, or gets logits that are not finite. Requests
+  /// that were submitted are worked on as well. kInvalidArgument: paused. kResourceExhausted: out
+  /// of memory; every request is then gone.
   runtime::Result<std::vector<Completion>> generate(std::span<const Request> requests,
                                                     const OnStep& on_step = nullptr);
 
@@ -129,10 +129,10 @@ class Engine {
   void weights_changed(std::uint64_t version, OnNewWeights policy = OnNewWeights::kContinue);
   std::uint64_t weight_version() const;
 
-  /// Makes the 8-bit copy again, as create() made it: to be called after every change of the
-  /// weights (an update, a version received, an adapter merged or taken out; using another adapter
-  /// changes none) that is not told by weights_changed(). Does nothing for fp32 weights, which need
-  /// no copy. Cost: one pass over the weights.
+  /// Makes the 8-bit copy again, as create() made it. Call it after every change of the weights
+  /// that weights_changed() does not tell of. That is an update, a version received, or an adapter
+  /// merged or taken out. Using another adapter changes no weights. Does nothing for fp32 weights,
+  /// which need no copy. Cost: one pass over the weights.
   void refresh_weights();
 
   /// Bytes of the 8-bit copy; 0 without one.

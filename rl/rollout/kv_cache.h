@@ -72,7 +72,7 @@ class KvCache {
   /// Copies the first `tokens` tokens of all layers.
   void copy(std::int32_t from, std::int32_t to, std::int64_t tokens);
 
-  /// All keys and values, [rows, token_stride()] on the cache's device: those of token t in block b
+  /// All keys and values, [rows, token_stride()] on the cache's device. Those of token t in block b
   /// of a layer are row b * rows_per_block() + first_row + t.
   const at::Tensor& rows();
   std::int64_t rows_per_block() const { return block_stride_ / token_stride_; }

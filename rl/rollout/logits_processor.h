@@ -28,8 +28,8 @@ std::vector<std::int32_t> forbidden_ids(const SamplingParams& params,
                                         std::int64_t generated);
 
 /// `out` becomes `logits` with all of it: the repetition penalty (Keskar et al. 2019,
-/// arXiv:1909.05858), presence and frequency penalties, biases, and -infinity for what is
-/// forbidden. Ids outside the vocabulary are passed over.
+/// arXiv:1909.05858), presence and frequency penalties, and biases. What is forbidden becomes
+/// -infinity. Ids outside the vocabulary are passed over.
 void process_logits(const LogitsContext& context, std::span<const float> logits,
                     std::vector<float>& out);
 

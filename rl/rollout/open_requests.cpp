@@ -114,8 +114,8 @@ void OpenRequests::start(RunningRequest& running) {
     go_on(running);
 }
 
-// Each sample behind what there is of it: none of them waits for another to read the prompt, whose
-// blocks those that come later find in the prefix cache.
+// Each sample goes on behind what there is of it, and none waits for another to read the prompt.
+// Samples that come later find the prompt's blocks in the prefix cache.
 void OpenRequests::go_on(RunningRequest& running) {
   const Request& request = running.request;
   for (std::size_t i = 0; i < running.sequences.size(); ++i) {

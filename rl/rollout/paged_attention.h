@@ -15,11 +15,11 @@
 namespace rl {
 
 /// The keys and values that sequences see are gathered through their block tables, for like
-/// sequences together, and given to scaled_dot_product_attention (or, with capped scores, which
-/// that does not know, multiplied out). What all layers of a step share is made once.
+/// sequences together. scaled_dot_product_attention gets them. It does not know capped scores,
+/// which are multiplied out instead. What all layers of a step share is made once.
 ///
-/// A place that is behind a sequence's end in what is gathered holds the sequence's first token:
-/// what other sequences left in a block, infinite perhaps, reaches no one. A value for one step;
+/// A place behind a sequence's end in what is gathered holds the sequence's first token. What other
+/// sequences left in a block, infinite perhaps, thus reaches no sequence. A value for one step;
 /// borrows the cache.
 class PagedAttention {
  public:

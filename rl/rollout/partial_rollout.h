@@ -1,4 +1,4 @@
-// Partial rollouts: of many prompts as many as are wanted are finished, and what the others have by
+// Partial rollouts: of many prompts as many as are wanted are finished. What the others have by
 // then is kept, to go on from with other weights.
 #pragma once
 

@@ -98,8 +98,8 @@ struct VersionRun {
   bool operator==(const VersionRun&) const = default;
 };
 
-/// A sample as far as it was generated: what is known of an aborted Completion, to go on behind it
-/// in another engine, or with other weights.
+/// A sample as far as it was generated. It is what is known of an aborted Completion, to go on
+/// behind it in another engine, or with other weights.
 struct PartialSample {
   std::vector<std::int32_t> ids;
   std::vector<float> logprobs;              // of each
@@ -142,9 +142,9 @@ struct Completion {
   std::int64_t sample = 0;  // which sample (below n or best_of), or which hypothesis (0: the best)
   std::vector<std::int32_t> ids;
   /// Of `ids`: natural-log probabilities under softmax(logits / temperature) over the whole
-  /// vocabulary (temperature 0 and beam search count as 1), before penalties, biases, top-k, top-p,
-  /// min-p and what is forbidden. It is what Transformer::token_logprobs gives at the same
-  /// temperature, to the bit.
+  /// vocabulary. Temperature 0 and beam search count as temperature 1. The probabilities are those
+  /// before penalties, biases, top-k, top-p, min-p and what is forbidden. They are what
+  /// Transformer::token_logprobs gives at the same temperature, to the bit.
   std::vector<float> logprobs;
   std::vector<float> processed_logprobs;  // of `ids`, under what was sampled from; temperature 0:
                                           // penalties, biases and bans at temperature 1

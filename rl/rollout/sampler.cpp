@@ -79,8 +79,8 @@ std::vector<Candidate> restrict_candidates(std::span<const float> weights,
                                            const SamplingParams& params, std::int64_t top_k) {
   std::vector<Candidate> candidates;
   candidates.reserve(weights.size());
-  // The likeliest weighs 1, and what top-k and top-p leave keeps its proportions, so that min-p may
-  // as well come first; but top-p counts all of the probability.
+  // The likeliest weighs 1, and what top-k and top-p leave keeps its proportions. Hence min-p may
+  // as well come first, but not before top-p, which counts all of the probability.
   const float lowest = params.top_p >= 1.0F ? params.min_p : 0.0F;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (weights[i] > 0.0F && weights[i] >= lowest)

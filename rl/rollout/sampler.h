@@ -30,10 +30,10 @@ struct SampledToken {
   std::vector<TokenScore> top_processed = {};
 };
 
-/// Chooses a token for every row. A row's result depends on that row alone.
-/// What process_logits() does, temperature, then top-k, then top-p over what top-k left, then min-p
-/// (arXiv:2407.01082), then one draw by inversion of the cumulative sum in the order of ids (after
-/// top-k or top-p: of falling probability).
+/// Chooses a token for every row. A row's result depends on that row alone. In this order: what
+/// process_logits() does, temperature, top-k, top-p over what top-k left, min-p (arXiv:2407.01082),
+/// and one draw. The draw inverts the cumulative sum in the order of ids (after top-k or top-p: of
+/// falling probability).
 void sample_tokens(kernel::ThreadPool& pool, std::span<const SampleRow> rows,
                    std::span<SampledToken> tokens);
 
