@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// What a loss moves by without a reason, as a share of the first one (or of 1): a loss of nearly
+// What a loss moves by without a reason, as a share of the first one (or of 1). A loss of nearly
 // nothing may double and be nearly nothing.
 constexpr double kNoise = 0.05;
 

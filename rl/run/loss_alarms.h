@@ -46,9 +46,9 @@ class LossAlarms {
   LossAlarms() = default;  // never
   explicit LossAlarms(LossAlarmOptions options) : options_(std::move(options)) {}
 
-  /// What there is to tell after this step, with the numbers, the limit and what to do: each alarm
-  /// once until it is over, in each process. Adds `alarms/NAME`, 1, for each that is told. `phase`
-  /// is what the training metrics begin with: "train", "sft".
+  /// What there is to tell after this step, with the numbers, the limit and what to do. Each
+  /// process tells each alarm once until it is over. Adds `alarms/NAME`, 1, for each that is told.
+  /// `phase` is what the training metrics begin with: "train", "sft".
   std::vector<std::string> observe(Metrics& metrics, const std::string& phase = "train");
 
   const LossAlarmOptions& options() const { return options_; }

@@ -14,31 +14,32 @@
 
 namespace rl {
 
-/// kResourceExhausted: the peaks of what would run together are more than some node has; with the
-/// figures of each process, their number, the sum, what each node has, and what would fit. A
-/// cluster of too few nodes is not judged here.
+/// kResourceExhausted: the peaks of what would run together are more than some node has. The
+/// message has the figures of each process, their number, the sum, what each node has, and what
+/// would fit. A cluster of too few nodes is not judged here.
 runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotOptions& slots,
                                   std::span<const NodeRoom> nodes);
 
 /// Of all processes of the roles, of which one writes the checkpoint.
 std::int64_t memory_of_all(std::span<const RoleMemory> roles);
 
-/// What is reserved of the nodes' memory: for the roles that share the slots, and for those that
-/// generate a step ahead, of which a node has `beside_per_node` workers.
+/// What is reserved of the nodes' memory: slot_memory() for the roles that share the slots,
+/// ahead_memory() for those that generate a step ahead. Of the latter a node has `beside_per_node`
+/// workers.
 SlotMemory slot_memory(std::span<const RoleMemory> roles, const SlotOptions& slots);
 SlotMemory ahead_memory(std::span<const RoleMemory> roles, const SlotOptions& slots);
 
-/// At most what the largest nodes have, as many as the run needs: of what may take more than there
-/// is, since how long its rows are is not known.
+/// At most what the largest nodes have, as many as the run needs. It is for what may take more than
+/// there is, since the length of its rows is not known.
 SlotMemory bounded_memory(const SlotMemory& memory, const SlotOptions& slots,
                           std::span<const NodeRoom> nodes);
 
 /// kResourceExhausted: the run wants more nodes than there are. No nodes at all are not judged.
 runtime::Status check_enough_nodes(const SlotOptions& slots, std::span<const NodeRoom> nodes);
 
-/// That a node has more workers than CPUs, which is slow and no mistake, or that workers ask for
-/// more CPUs than a node has (trainer.cpus_per_worker), so that they wait for another, unless none
-/// can come (see plan_slots()); nothing: it is neither.
+/// Warns of a node that has more workers than CPUs, which is slow and no mistake. Also warns of
+/// workers that ask for more CPUs than a node has (trainer.cpus_per_worker). They wait for another
+/// node, unless none can come (see plan_slots()): then there is no warning. Nothing: it is neither.
 std::optional<std::string> cpu_warning(const SlotOptions& slots, std::span<const NodeRoom> nodes);
 
 }  // namespace rl

@@ -47,9 +47,9 @@ struct PipelineFile {
 
   /// Config files are found from the pipeline's folder, all other paths from the working folder, as
   /// the commands do. `overrides` in Hydra's grammar, "STAGE.key=value" or "folder=value", go
-  /// before what the file says. Errors name file, line and stage: no stages, a stage without a
-  /// known command, a reference to a stage that does not come before, or to something that stages
-  /// do not have.
+  /// before what the file says. Errors name file, line and stage: no stages, or a stage without a
+  /// known command. Others are a reference to a stage that does not come before, and one to
+  /// something that stages do not have.
   static runtime::Result<PipelineFile> load(const std::filesystem::path& file,
                                             const std::vector<std::string>& overrides = {});
 };
@@ -77,9 +77,9 @@ struct StagePreview {
   std::vector<std::string> stand_ins = {};  // what stands for what, for people
 };
 
-/// In place of a model that an earlier stage has yet to make stands the one that this stage begins
-/// with, and in place of an adapter a new one of its rank: of the same size, with the same
-/// tokenizer. What has nothing to stand for it is an error.
+/// The model that an earlier stage begins with stands in for the one that it has yet to make. A new
+/// adapter of its rank stands in for an adapter. Both have the size and the tokenizer of what they
+/// stand for. What has nothing to stand for it is an error.
 runtime::Result<StagePreview> preview_stage(const PipelineFile& pipeline,
                                             const PipelineStage& stage);
 

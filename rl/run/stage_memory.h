@@ -27,13 +27,14 @@ std::optional<std::string> unseen_rows_note(const RowLengths& rows);
 
 /// Whether that fits: check_memory_fits() of some nodes.
 using FitsNodes = std::function<runtime::Status(const RoleMemory& role)>;
-/// By the rows that were seen: what fits with those is not refused, and where it would not with
-/// rows of data.max_length, `note` has the figures.
+/// By the rows that were seen: what fits with those is not refused. Where it would not with rows of
+/// data.max_length, `note` has the figures.
 runtime::Status judge_stage_fit(const StageSetup& setup, const DataStage& stage,
                                 const FitsNodes& fits, std::optional<std::string>& note);
 
-/// Where engine.zero_level is auto, puts the level into the setup that it takes to fit: with rows
-/// as long as may be, or else with short ones; as it was where none does. Returns what was chosen.
+/// Where engine.zero_level is auto, puts the level that it takes to fit into the setup. Rows as
+/// long as may be have to fit, or else short ones. Where no level fits, the setup stays as it was.
+/// Returns what was chosen.
 ZeroChoice settle_stage_zero(StageSetup& setup, const DataStage& stage, const SlotOptions& slots,
                              const FitsNodes& fits);
 

@@ -49,10 +49,10 @@ class ZeroChoice {
   std::string why_;
 };
 
-/// The first with which `fits` is content of the levels 0, 1, 2, 3; from 1 on, which costs nothing,
-/// each with frozen roles at 0 and then at 3. The same for all roles as far as they allow it.
-/// Nothing is chosen with one worker or on a device. kResourceExhausted: none fits; what `fits`
-/// said of level 0. Other errors of `fits` end the search.
+/// The first of the levels 0, 1 (which costs nothing), 2 and 3 with which `fits` is content. From 1
+/// on each is tried with frozen roles at 0 and then at 3. The same for all roles as far as they
+/// allow it. Nothing is chosen with one worker or on a device. kResourceExhausted: none fits; what
+/// `fits` said of level 0. Other errors of `fits` end the search.
 runtime::Result<ZeroChoice> choose_zero_levels(
     const Config& config, std::span<const ZeroRole> roles, const SlotOptions& slots,
     const std::function<runtime::Status(const Config& config)>& fits);

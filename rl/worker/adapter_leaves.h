@@ -18,14 +18,14 @@ bool adds_to_adapter(const PassTeam& team, int turn);
 
 /// An adapter is whole on each rank, and a rank's gradient of it that of its own leaf. Where layers
 /// or experts are on one rank each (PassSharing::deals_weights), the gradients next to them arise
-/// there: behind the passes of a leaf they go to the rank whose leaf it is, which so has the bits
-/// of a rank alone. Without such a team, or without an adapter, nothing is done. Memory: one more
-/// copy of the adapter's gradients. Of one leaf of each rank of the team; borrows the model.
+/// there. Behind the passes of a leaf they go to the rank whose leaf it is. That rank thus has the
+/// bits of a rank alone. Without such a team, or without an adapter, nothing is done. Memory: one
+/// more copy of the adapter's gradients. Of one leaf of each rank of the team; borrows the model.
 class AdapterLeaves {
  public:
   explicit AdapterLeaves(Transformer& model);
 
-  /// The passes of the leaf of the rank at that position have been made; behind those of the last
+  /// The passes of the leaf of the rank at that position have been made. Behind those of the last
   /// position the gradients are those of this rank's own leaf. Collective in the team. Errors:
   /// those of Communicator; kResourceExhausted: out of memory.
   runtime::Status end_turn(int turn);

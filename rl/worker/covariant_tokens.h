@@ -25,8 +25,8 @@ struct CovarianceOptions {
 enum class CovarianceChoice { kClip, kKl };
 
 /// 1 for each learned token that is chosen, else 0. A token's covariance is (advantage - mean) *
-/// (log-prob - mean), with the means of its mini-batch over all workers, and log-probs of the
-/// policy that drew it: so what is chosen depends on neither micro-batches nor workers. Of
+/// (log-prob - mean). The means are those of its mini-batch over all workers, the log-probs those
+/// of the policy that drew it. What is chosen thus depends on neither micro-batches nor workers. Of
 /// candidates for kClip a token is drawn by a hash of what was said up to it. At least one token a
 /// mini-batch counts for the shares. Collective. `advantages` are per token.
 runtime::Result<std::vector<float>> covariant_tokens(

@@ -1,5 +1,5 @@
-// DisCO: right responses are to score above wrong ones of the same prompt, while the policy stays
-// near the one that drew them; Li et al. 2025, arXiv:2505.12366.
+// DisCO; Li et al. 2025, arXiv:2505.12366. Right responses are to score above wrong ones of the
+// same prompt, while the policy stays near the one that drew them.
 #pragma once
 
 #include <span>
@@ -27,7 +27,7 @@ struct DiscoOptions {
                       // large, and all have the same
 };
 
-/// What a mini-batch's loss is made of, worked out at the weights of now: the loss is
+/// What a mini-batch's loss is made of, worked out at the weights of now. The loss is
 /// sum(of_samples * score) + kl * mean KL, with these as constants.
 struct DiscoWeights {
   std::vector<float> of_samples;  // [samples of the worker]; 0 outside the mini-batch

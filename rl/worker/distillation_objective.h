@@ -28,9 +28,9 @@ struct DistillationObjective {
                              // there is to learn from
   double coefficient = 1.0;  // of the divergence next to the policy's own objective
 
-  /// From `distillation.*`; nothing where it is not enabled. kInvalidArgument: a value out of
-  /// range, k1 without the policy gradient, or a term of the policy's own objective that
-  /// task_rewards=false would leave out, by key.
+  /// From `distillation.*`; nothing where it is not enabled. kInvalidArgument, by key: a value out
+  /// of range, or k1 without the policy gradient. Also a term of the policy's own objective that
+  /// task_rewards=false would leave out.
   static runtime::Result<std::optional<DistillationObjective>> from_config(const Config& config);
 };
 

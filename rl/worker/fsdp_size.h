@@ -22,9 +22,9 @@ runtime::Result<std::int64_t> shard_ranks_from_config(const Config& config,
 runtime::Status check_fsdp_size(const Config& config, const std::string& role,
                                 std::int64_t workers);
 
-/// What the key means for that number of workers, in a line for people: "critic: 2 groups of 2
-/// workers; each group keeps the weights once". Empty: it is not set, or they are one group. Of a
-/// configuration whose levels are settled.
+/// What the key means for that number of workers, for people: "critic: 2 groups of 2 workers; each
+/// group keeps the weights once". Empty: it is not set, or they are one group. Of a configuration
+/// whose levels are settled.
 std::string fsdp_size_text(const Config& config, const std::string& role, std::int64_t workers);
 
 }  // namespace rl

@@ -10,8 +10,9 @@
 
 namespace rl {
 
-/// Some of a worker's micro-batches, of which a team's ranks make the passes together: those of the
-/// rank at that position, while the others bring in as many of their own that wait for their turn.
+/// Some of a worker's micro-batches, of which a team's ranks make the passes together. They are
+/// those of the rank at position `turn`. The others bring in as many of their own, which wait for
+/// their turn.
 using LearnTurn =
     std::function<runtime::Status(std::span<const MicroBatch> micro_batches, int turn)>;
 

@@ -25,9 +25,9 @@ struct PassInput {
 };
 
 /// Runs one pass per micro-batch. Ranks that train one model together must run the same number of
-/// passes in the same order: a rank has an idle micro-batch where only others have rows left. Where
-/// a PassTeam shares the model's passes, its ranks make those of each in turn, together: whose
-/// turn it is brings the rows and has the outputs, and its loss gives the others their gradients.
+/// passes in the same order. A rank has an idle micro-batch where only others have rows left. Where
+/// a PassTeam shares the model's passes, its ranks make those of each in turn, together. The rank
+/// whose turn it is brings the rows and has the outputs. Its loss gives the others their gradients.
 /// Borrows the model.
 class Passes {
  public:

@@ -48,7 +48,7 @@ class PolicyLearner {
   /// PPO's policy update: options.epochs passes over the mini-batches, an optimizer step each.
   /// `reference_logprobs` and `teacher_logprobs` belong to the learned tokens, and are empty unless
   /// the objective has a KL loss or a teacher. Advantages are the plan's, per sample, or a
-  /// critic's, per token; a critic on this backbone learns its returns in the same passes, so that
+  /// critic's, per token. A critic on this backbone learns its returns in the same passes, so that
   /// its gradient reaches the backbone. Returns "actor/..." (and "critic/...", "distillation/...")
   /// metrics as this worker's part of the step's means: summed over the workers they are the whole.
   /// kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.

@@ -1,6 +1,6 @@
 // The policy objective: one of the policy losses, an entropy bonus, a KL penalty to the reference,
-// and the NLL of correct responses; with them, or in their place, distillation from a teacher's
-// log-probabilities.
+// and the NLL of correct responses. Distillation from a teacher's log-probabilities joins them or
+// takes their place.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -76,7 +76,7 @@ struct PolicyObjective {
   }
 };
 
-/// The loss of these samples as their part of the mini-batch's: summed over micro-batches and
+/// The loss of these samples as their part of the mini-batch's. Summed over micro-batches and
 /// workers, losses and gradients are those of the whole, since every denominator is one of
 /// `mini_batch`'s totals. Adds actor/... to `metrics`, parts likewise. Errors: those of
 /// CustomPolicyLoss::loss().

@@ -165,8 +165,8 @@ runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config,
                                                           const std::string& device = {});
 
 /// The same of passes without backward: `<role>.log_prob_*` of kRolloutRole and kReferenceRole,
-/// `critic.forward_*` of kCriticRole; where they do not say, those of the role that learns (the
-/// actor's for the reference). On a CPU that many samples have at most 2048 tokens, too.
+/// `critic.forward_*` of kCriticRole. Where they do not say, the keys of the role that learns do
+/// (the actor's for the reference). On a CPU that many samples have at most 2048 tokens, too.
 runtime::Result<MicroBatchLimits> scoring_batch_from_config(const Config& config,
                                                             const std::string& role,
                                                             const std::string& device = {});

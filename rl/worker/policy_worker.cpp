@@ -18,8 +18,8 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-// On a device passes are as large as half of what is free allows, and the engine's cache is what
-// they leave: all of its memory is taken at once. Gradients are not there yet.
+// On a device passes are as large as half of what is free allows. The engine's cache is what they
+// leave: all of its memory is taken at once. Gradients are not there yet.
 Status fit_device(const Transformer& model, PolicyOptions& options, EngineOptions& engine) {
   const std::optional<DeviceRoom> room = device_room(model.parameters().arena().device());
   if (!room) return {};

@@ -24,8 +24,8 @@ namespace rl {
 /// Each worker cuts its own passes: only there are conversations tokens.
 inline constexpr std::int64_t kRewardModelPassTokens = 4096;
 
-/// Writes a conversation as the reward model has to read it: as verl does, by the chat template of
-/// the reward model, whatever the policy's is. A prompt that is plain text is followed by the
+/// Writes a conversation as the reward model has to read it. Like verl, it uses the chat template
+/// of the reward model, whatever the policy's is. A prompt that is plain text is followed by the
 /// response and the end of the sequence. Immutable.
 class RewardModelText {
  public:

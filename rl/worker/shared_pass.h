@@ -13,9 +13,9 @@
 
 namespace rl {
 
-/// The passes of the rank at one position of the model's PassTeam; of a model without one they
-/// are all this rank's own, and nothing is told. All ranks of a team make the same calls. Errors:
-/// those of Communicator. Borrows the model.
+/// The passes of the rank at one position of the model's PassTeam. Of a model without one they are
+/// all this rank's own, and nothing is told. All ranks of a team make the same calls. Errors: those
+/// of Communicator. Borrows the model.
 class SharedPass {
  public:
   SharedPass(const Transformer& model, int turn);

@@ -18,10 +18,10 @@
 namespace rl {
 
 /// 1F1B (Narayanan et al. 2021, arXiv:2104.04473): a stage of S makes as many forward passes ahead
-/// as there are stages behind it, then a forward and a backward pass in turn. With n passes the
-/// stages wait (S - 1) / (n + S - 1) of the time. Gradients are added in the order of passes, so
-/// that they have the bits of passes one after the other. Memory: a stage has the activations of up
-/// to S passes at a time. The ranks are stages of one rank each, of a model whose
+/// as there are stages behind it. Then it makes a forward and a backward pass in turn. With n
+/// passes the stages wait (S - 1) / (n + S - 1) of the time. Gradients are added in the order of
+/// passes, so that they have the bits of passes one after the other. Memory: a stage has the
+/// activations of up to S passes at a time. The ranks are stages of one rank each, of a model whose
 /// stream() is not null; all of them call it with as many micro-batches. Borrows the model.
 class StreamedPasses {
  public:

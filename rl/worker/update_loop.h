@@ -74,7 +74,7 @@ struct MiniBatchLoss {
 
 /// Runs the passes of all mini-batches and takes their optimizer steps. Returns what the losses
 /// added, <role>/grad_norm and <role>/skipped_updates as this worker's part of the means over the
-/// steps: summed over the workers they are the whole (skipped updates are not divided). So is
+/// steps. Summed over the workers they are the whole (skipped updates are not divided). So is
 /// perf/mfu/<role>, the share of the peak that training_flops() makes in the time that it all took.
 /// Errors: those of Passes::learn, of `begin` and of Learner::apply.
 runtime::Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch,

@@ -24,7 +24,7 @@ class WeightMover {
   virtual runtime::Result<Brought> bring() = 0;
 };
 
-/// Learner and engine share one model: weights only come back from where they were offloaded to, or
+/// Learner and engine share one model. Weights only come back from where they were offloaded to, or
 /// from the other ranks that keep parts of them. Borrows the learner.
 class SharedWeights : public WeightMover {
  public:

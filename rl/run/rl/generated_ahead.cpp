@@ -25,8 +25,8 @@ Status other_samples(const std::filesystem::path& file, std::int64_t step) {
 
 }  // namespace
 
-// By the weights of now. A version's name is used again once all that was asked of it has arrived:
-// readers find the very version that they need, though newer ones have been published.
+// By the weights of now. A version's name is used again once all that was asked of it has arrived.
+// Readers thus find the very version that they need, though newer ones have been published.
 Status GeneratedAhead::begin(std::int64_t step, std::int64_t weights) {
   Ahead ahead{.step = step, .weights = weights, .position = prompts_.position()};
   Result<StepPrompts> prompts = prompts_.next(step, 0);

@@ -16,10 +16,10 @@
 
 namespace rl {
 
-/// More prompts are on their way than a step trains on: it takes those that finish first, and the
-/// others go on with the weights that it makes. Long responses then hold up no step
-/// ("partial rollouts", Kimi Team 2025, arXiv:2501.12599; APRIL, Zhou et al. 2025,
-/// arXiv:2509.18521; verl's colocate_async).
+/// More prompts are on their way than a step trains on. It takes those that finish first, and the
+/// others go on with the weights that it makes. Long responses then hold up no step ("partial
+/// rollouts", Kimi Team 2025, arXiv:2501.12599; APRIL, Zhou et al. 2025, arXiv:2509.18521; verl's
+/// colocate_async).
 struct PartialRolloutOptions {
   std::int64_t steps_ahead = 1;  // batches that are on their way besides the one that is wanted
   std::optional<std::int64_t> age_max =
@@ -40,8 +40,8 @@ struct PartialTask {
   bool operator==(const PartialTask&) const = default;
 };
 
-/// The plan for a worker that is to finish `prompts` of its prompts in `step`: what it has on its
-/// way (oldest first), and fresh ones behind.
+/// The plan for a worker that is to finish `prompts` of its prompts in `step`. What it has on its
+/// way (oldest first) comes before fresh ones.
 PartialPlan plan_partial(const std::vector<PartialTask>& partial, std::int64_t prompts,
                          std::int64_t step, const PartialRolloutOptions& options);
 

@@ -35,8 +35,8 @@ class RoleStarter {
   /// WorkerGroup::spawn().
   runtime::Status start(Roles& roles, const std::string& rate_text);
 
-  /// The reference is the policy as RL found it: the given model, with the given adapter if there
-  /// is one, or what the warm start made of it.
+  /// The reference is the policy as RL found it. That is the given model, with the given adapter if
+  /// there is one, or what the warm start made of it.
   runtime::Status start_reference(Roles& roles);
 
   /// Unique to the run.

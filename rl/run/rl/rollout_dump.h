@@ -28,17 +28,17 @@ struct DumpedSample {
   std::map<std::string, double> extras = {};  // numbers that the reward gave besides the score
 };
 
-/// A line a sample: {"input", "output", "gts", "score", "step"}, the reward's further numbers by
-/// their names, and where the samples have them "tokens" (texts that make up the output), their
-/// "logprobs", "advantages" and "response_mask": what `starling report` colours. Bytes that are no
-/// UTF-8 become U+FFFD.
+/// A line a sample: {"input", "output", "gts", "score", "step"}, and the reward's further numbers
+/// by their names. Where the samples have them, also "tokens" (texts that make up the output),
+/// their "logprobs", "advantages" and "response_mask". `starling report` colours these. Bytes that
+/// are no UTF-8 become U+FFFD.
 std::string encode_samples(std::int64_t step, const std::vector<DumpedSample>& samples);
 
 /// Whether there are dumps in a folder already, of any run.
 bool has_dumps(const std::filesystem::path& folder);
 
 /// Writes dumps. What could not be written (the disk is full) is kept and written with a later one,
-/// in order; that is told when it begins and ends. Not thread-safe.
+/// in order. The log tells when that begins and ends. Not thread-safe.
 class RolloutDumper {
  public:
   RolloutDumper() = default;

@@ -10,8 +10,8 @@
 namespace rl {
 
 /// Workers that only generate samples: while the policy trains on one step's they generate those of
-/// the steps after it. Their weights are `steps_ahead` updates old: 1 is "one step off"
-/// (Noukhovitch et al. 2024, arXiv:2410.18252), more is asynchronous training with bounded
+/// the steps after it. Their weights are `steps_ahead` updates old. 1 is "one step off"
+/// (Noukhovitch et al. 2024, arXiv:2410.18252). More is asynchronous training with bounded
 /// staleness (AReaL, Fu et al. 2025, arXiv:2505.24298).
 struct RolloutWorkersOptions {
   std::int64_t nodes = 1;

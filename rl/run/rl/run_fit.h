@@ -17,8 +17,8 @@
 
 namespace rl {
 
-/// The roles of a run whose models workers may keep once: the policy, a critic that is a separate
-/// model, the reference with the teachers, and reward models.
+/// The roles of a run whose models workers may keep once. They are the policy, a critic that is a
+/// separate model, the reference with the teachers, and reward models.
 std::vector<ZeroRole> zero_roles(const Config& config, const TrainerOptions& trainer,
                                  const SlotOptions& slots);
 

@@ -9,7 +9,7 @@
 namespace rl {
 namespace {
 
-// The samples as they would stand on a single worker: what is drawn at random by a sample's place
+// The samples as they would stand on a single worker. What is drawn at random by a sample's place
 // must not depend on who trains it.
 std::vector<std::size_t> in_order_of_prompts(const std::vector<std::int64_t>& groups) {
   std::vector<std::size_t> order(groups.size());

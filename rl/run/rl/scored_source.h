@@ -23,7 +23,7 @@ struct ScoredSourceOptions {
 class ScoredSource : public SampleSource {
  public:
   /// With `balancer` and `references` samples are placed, and references asked, while scoring goes
-  /// on: a scorer that waits (for a server, for one that hangs) costs less then. Null: that comes
+  /// on. A scorer that waits (for a server, for one that hangs) then costs less. Null: that comes
   /// later, of what is trained on.
   ScoredSource(const ScoredSourceOptions& options, std::unique_ptr<SampleGenerator> generator,
                ScoreCalls& reward, BatchCalls& batches, ScoreReader& reader, Balancer* balancer,

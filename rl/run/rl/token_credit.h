@@ -1,5 +1,5 @@
-// TokenCredit: an advantage of each token, worked out where the tokens are: by a critic (PPO), or
-// from the rewards and the policy's probabilities (REINFORCE++, ReMax, token baselines).
+// TokenCredit: an advantage of each token, worked out where the tokens are. It comes from a critic
+// (PPO), or from the rewards and the policy's probabilities (REINFORCE++, ReMax, token baselines).
 #pragma once
 
 #include "rl/run/rl/credit_assigner.h"

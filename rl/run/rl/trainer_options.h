@@ -130,7 +130,7 @@ struct TrainerOptions {
   bool shuffle = true;
   WarmStartOptions warm_start;
 
-  /// What is wrong with the sizes of batches for `workers` workers, and which to change; nothing
+  /// What is wrong with the sizes of batches for `workers` workers, and which to change. Nothing
   /// where they fit, or no step is to be trained.
   std::vector<std::string> uneven_batches(std::int64_t workers) const;
 
