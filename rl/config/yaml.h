@@ -19,9 +19,9 @@ struct YamlEntry {
 };
 
 /// In file order. Plain words become values as PyYAML does it (yes/no/on/off are booleans), 1e-6 is
-/// a number as in OmegaConf. A key with dots ("data.seed: 1") is a path. kNotFound: no file;
+/// a number as in OmegaConf. A key with dots ("data.seed: 1") is a path. kNotFound: no file.
 /// kInvalidArgument: not YAML, not a mapping, a key twice, deeper than 64, larger than 4 MiB or
-/// 100,000 values; messages name file and line.
+/// 100,000 values. Messages name file and line.
 runtime::Result<std::vector<YamlEntry>> read_yaml_file(const std::filesystem::path& file);
 runtime::Result<std::vector<YamlEntry>> parse_yaml(const std::string& text, std::string_view name);
 

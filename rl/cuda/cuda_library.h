@@ -15,9 +15,9 @@ namespace rl {
 class CudaLibrary {
  public:
   /// Opens the library at `path`, or without one: `libstarling_cuda.so` in ../lib next to the
-  /// executable, then by the loader's search. Errors: kUnavailable: no such library, or it cannot
-  /// be loaded (the loader's reason is in the message, and the cure); kUnimplemented: it has
-  /// another STARLING_CUDA_ABI than this program.
+  /// executable, then by the loader's search. kUnavailable: no such library, or it cannot be loaded
+  /// (the message has the loader's reason and the cure). kUnimplemented: it has another
+  /// STARLING_CUDA_ABI than this program.
   static runtime::Result<std::unique_ptr<CudaLibrary>> load(const std::filesystem::path& path = {});
 
   ~CudaLibrary();

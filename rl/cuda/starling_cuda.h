@@ -1,4 +1,4 @@
-// The C interface of libstarling_cuda.so: kernels over raw device pointers, without torch and
+// The C interface of libstarling_cuda.so: kernels over raw device pointers. It is without torch and
 // without C++ types, so that one build of the library serves every LibTorch. Loaded at run time by
 // rl/cuda/cuda_library.h; never linked. Each function enqueues on `stream` (a cudaStream_t) and
 // returns 0 or a cudaError_t.

@@ -42,24 +42,24 @@ struct ConversationOptions {
 };
 
 /// Of a row with a response, the response and the end-of-sequence token are learned. Of a
-/// conversation (a row without), every turn of the assistant whose `weight` is not 0: what the
-/// template writes from where it would ask the model to go on to the end of that message. Pieces
-/// are encoded one by one, as the engine sees them: no token reaches from a prompt into an answer.
-/// Borrows the tokenizer. Thread-safe.
+/// conversation (a row without), every turn of the assistant whose `weight` is not 0 is learned. A
+/// turn is what the template writes from where it would ask the model to go on to the end of that
+/// message. Pieces are encoded one by one, as the engine sees them: no token reaches from a prompt
+/// into an answer. Borrows the tokenizer. Thread-safe.
 class ConversationBuilder {
  public:
   /// kInvalidArgument: the template does not parse.
   static runtime::Result<ConversationBuilder> create(const Tokenizer& tokenizer,
                                                      const ConversationOptions& options);
 
-  /// kInvalidArgument: no turn of the assistant, a template that refuses the messages, writes them
-  /// differently once others follow or leaves out the calls of a turn that has nothing else, a
-  /// sequence that is too long with Truncation::kError.
-  /// Messages name the row and the cure.
+  /// kInvalidArgument: no turn of the assistant, a template that refuses the messages, a sequence
+  /// that is too long with Truncation::kError. Also a template that writes messages differently
+  /// once others follow, or leaves out the calls of a turn that has nothing else. Messages name the
+  /// row and the cure.
   runtime::Result<LearnedTokens> tokenize(const DataRow& row) const;
 
   /// What the template leaves out of a conversation, by the field's name: calls of tools, reasoning
-  /// and the row's tools, each with what to do, for people.
+  /// and the row's tools. Each says what to do, for people.
   std::map<std::string, std::string> unwritten_fields(const DataRow& row) const;
 
  private:

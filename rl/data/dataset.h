@@ -42,13 +42,13 @@ class Dataset {
   Dataset() = default;
   explicit Dataset(std::vector<DataRow> rows) : rows_(std::move(rows)) {}
 
-  /// Reads all files, or indexes them, or makes the built-in set. Errors of open_rows and map_row
-  /// ("train.jsonl:12: no key 'prompt'; it has 'question', 'answer'"); kInvalidArgument: no row at
-  /// all, a file with a weight but no rows, unknown built-in name; kUnimplemented: conversations of
-  /// a tree in streamed files. Row forms: verl's {"data_source", "prompt": [messages],
-  /// "reward_model": {"ground_truth"}, "extra_info"}, and the simple
-  /// {"prompt": "...", "answer": ...} (also "ground_truth", "solution", "target"); "response" gives
-  /// a demonstration. Others by RowMapping.
+  /// Reads all files, or indexes them, or makes the built-in set. Errors are those of open_rows and
+  /// map_row ("train.jsonl:12: no key 'prompt'; it has 'question', 'answer'"). kInvalidArgument: no
+  /// row at all, a file with a weight but no rows, unknown built-in name. kUnimplemented:
+  /// conversations of a tree in streamed files. Row forms: verl's {"data_source", "prompt":
+  /// [messages], "reward_model": {"ground_truth"}, "extra_info"}, and the simple {"prompt": "...",
+  /// "answer": ...} (also "ground_truth", "solution", "target"); "response" gives a demonstration.
+  /// Others by RowMapping.
   static runtime::Result<Dataset> load(const DatasetOptions& options);
 
   bool in_memory() const { return streamed_ == nullptr; }

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kDepthMax = 100;  // nested JSON
 
-// Builds the value as ordered_json::parse does, but for integers too large for it, which become
-// texts, and for keys that stand twice in an object, of which it would keep the last.
+// Builds the value as ordered_json::parse does, with two exceptions. Integers too large for it
+// become texts. A key that stands twice in an object is a problem (parse() would keep the last).
 class RowReader : public nlohmann::detail::json_sax_dom_parser<ordered_json> {
  public:
   explicit RowReader(ordered_json& into) : json_sax_dom_parser(into, /*allow_exceptions_=*/false) {}

@@ -7,7 +7,7 @@
 
 namespace rl {
 
-/// One row for each message of a user that has a reply: the prompt is the path from the root to it,
+/// One row for each message of a user that has a reply. The prompt is the path from the root to it,
 /// the response the best reply (the lowest `rank`, otherwise the first). Rows are in the order of
 /// the files; a reply may come before what it replies to. Columns: message_id or id, parent_id,
 /// role (prompter, user, human; assistant, bot, gpt), text or content. kInvalidArgument: a column

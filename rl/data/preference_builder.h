@@ -39,9 +39,10 @@ class PreferenceBuilder {
   static runtime::Result<PreferenceBuilder> create(const Tokenizer& tokenizer,
                                                    const SequenceOptions& options);
 
-  /// kInvalidArgument: no preference in the row, a template that refuses the messages or changes
-  /// the prompt once a response follows, too long with Truncation::kError, a prompt that leaves no
-  /// room, responses that are equal once they are tokens. Messages name the row and the cure.
+  /// kInvalidArgument: no preference in the row, too long with Truncation::kError, a prompt that
+  /// leaves no room, responses that are equal once they are tokens. Also a template that refuses
+  /// the messages, or changes the prompt once a response follows. Messages name the row and the
+  /// cure.
   runtime::Result<PreferenceTokens> tokenize(const DataRow& row) const;
 
   /// What the template leaves out of the prompt's messages and those of its responses.

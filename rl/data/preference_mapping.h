@@ -33,10 +33,10 @@ struct PreferenceMapping {
 };
 
 /// A row of preferences, with mapping.preference. Responses are texts or lists of messages. Lists
-/// may repeat the prompt's messages, and a prompt that is a text the user's last message; without a
-/// prompt it is what both responses begin with. kInvalidArgument: a column is missing or of a wrong
-/// type, both responses are equal, a response that does not belong to the prompt; the message names
-/// row and column.
+/// may repeat the prompt's messages, or a prompt that is a text as the user's last message. Without
+/// a prompt it is what both responses begin with. kInvalidArgument: a column is missing or of a
+/// wrong type, both responses are equal, or a response does not belong to the prompt. The message
+/// names row and column.
 runtime::Result<DataRow> map_preference(const RawRow& row, const RowMapping& mapping);
 
 }  // namespace rl

@@ -3,9 +3,10 @@
 
 namespace rl {
 
-/// What every program of PythonChild begins with. `told`, a file to write answers to; plain(value),
-/// what JSON has a form for; config_of(tree), a configuration as classes expect it;
-/// load_class(path, name), of a file or of pkg://a.b; reasons(error), the text for an exception.
+/// What every program of PythonChild begins with. `told` is a file to write answers to.
+/// plain(value) is what JSON has a form for. config_of(tree) is a configuration as classes expect
+/// it. load_class(path, name) loads from a file or from pkg://a.b. reasons(error) is the text for
+/// an exception.
 extern const char* const kPythonPrelude;
 
 /// Writes the rows of a dataset class, one a line; the last line is {"end": true}, or

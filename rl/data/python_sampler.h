@@ -24,14 +24,13 @@ struct PythonSampler {
   static runtime::Result<PythonSampler> from_config(const Config& config);
 };
 
-/// Runs the class in its own process, python3 or what STARLING_PYTHON names, until the order
-/// is destroyed. `data_source` is a sequence of the rows, as dicts. When __iter__ ends an epoch
-/// ends, and it is called again; numbers left over at the end that fill no batch are dropped. A
-/// position is the number of epochs and rows: resuming goes through __iter__ again up to there, and
-/// gives a class with state_dict and load_state_dict its state of then instead of the calls of
-/// update. Errors: kNotFound: no such file; kUnavailable: no interpreter; kInvalidArgument: no such
-/// class, what it raised, with the traceback's end, a number that is no row's, an epoch that fills
-/// no batch.
+/// Runs the class in its own process, python3 or what STARLING_PYTHON names, until the order is
+/// destroyed. `data_source` is a sequence of the rows, as dicts. When __iter__ ends an epoch ends,
+/// and it is called again; numbers left over at the end that fill no batch are dropped. A position
+/// is the number of epochs and rows. Resuming goes through __iter__ again up to there. A class with
+/// state_dict and load_state_dict gets its state of then instead of the calls of update. kNotFound:
+/// no such file. kUnavailable: no interpreter. kInvalidArgument: no such class, what it raised
+/// (with the traceback's end), a number that is no row's, an epoch that fills no batch.
 runtime::Result<std::unique_ptr<RowOrder>> make_python_order(const Dataset& dataset,
                                                              const PythonSampler& sampler);
 

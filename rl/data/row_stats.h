@@ -37,10 +37,11 @@ class RowStats {
 
   void add(const nlohmann::ordered_json& row);
   std::int64_t rows() const { return rows_; }
-  /// {"rows", "columns": [{"name", "type", "missing", "characters" (of texts and chats), "tokens",
-  /// "elements" (of lists), "values" (of texts with at most 20 different ones: how often each)}]}.
-  /// Where rows have chosen and rejected responses: {"pairs": {"count", "equal"}}. A column whose
-  /// values have no type in common is "mixed", and says why.
+  /// {"rows", "columns": [{"name", "type", "missing", "characters", "tokens", "elements",
+  /// "values"}]}. Texts and chats have "characters", lists have "elements". Texts with at most 20
+  /// different ones have "values": how often each occurs. Where rows have chosen and rejected
+  /// responses: {"pairs": {"count", "equal"}}. A column whose values have no type in common is
+  /// "mixed", and says why.
   nlohmann::ordered_json to_json() const;
 
  private:

@@ -27,12 +27,12 @@ struct SampleLayout {
   bool operator==(const SampleLayout&) const = default;
 };
 
-/// Which row is at a place of an epoch. An epoch has as many places as there are rows. Of a part
-/// with weight w out of W it takes w/W of them (whole numbers, largest remainders first), and goes
-/// on in the part where the epoch before ended. Each row of a part comes once before any comes
-/// again. Depends on (layout, shuffle, seed) only; jumping to any place costs one pass over an
-/// epoch's labels. Neighbouring places of a part lie in the same few blocks. Memory: 1 byte a row
-/// with several parts, 8 bytes a block, 8 bytes a row of a window. Not thread-safe.
+/// Which row is at a place of an epoch. An epoch has as many places as there are rows. A part with
+/// weight w out of W has w/W of them (whole numbers, largest remainders first). In each part, an
+/// epoch goes on where the one before ended. Each row of a part comes once before any comes again.
+/// Depends on (layout, shuffle, seed) only; jumping to any place costs one pass over an epoch's
+/// labels. Neighbouring places of a part lie in the same few blocks. Memory: 1 byte a row with
+/// several parts, 8 bytes a block, 8 bytes a row of a window. Not thread-safe.
 class SampleOrder {
  public:
   /// kInvalidArgument: a part without rows, weights that are negative or all 0.

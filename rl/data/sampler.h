@@ -28,8 +28,8 @@ struct SamplerState {
 
 /// Hands out row numbers in batches, epoch after epoch, each row once per epoch. Rows left over at
 /// the end of an epoch that do not fill a batch are dropped, as verl does. The order of an epoch
-/// depends on (seed, epoch, rows) only, with a layout on that too (SampleOrder says how), and is
-/// the same on every platform. Not thread-safe. Memory: 8 bytes per row without a layout.
+/// depends on (seed, epoch, rows) only, with a layout on that too (SampleOrder says how). It is the
+/// same on every platform. Not thread-safe. Memory: 8 bytes per row without a layout.
 class Sampler {
  public:
   /// kInvalidArgument: no rows, weights that cannot be. CHECKs that the layout is empty or has

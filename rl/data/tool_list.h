@@ -8,8 +8,8 @@
 
 namespace rl {
 
-/// A list of objects, which may be written as JSON text, as LLaMA-Factory and ms-swift do, it or
-/// each of its members; null where there is nothing. kInvalidArgument: something else, of which a
+/// A list of objects; null where there is nothing. It, or each of its members, may be written as
+/// JSON text, as LLaMA-Factory and ms-swift do. kInvalidArgument: something else, of which a
 /// template would make no tools; `at` begins the error.
 runtime::Result<nlohmann::ordered_json> read_tool_list(const nlohmann::ordered_json& written,
                                                        const std::string& at);

@@ -43,9 +43,9 @@ Dataset make_toy_dataset(const ToyOptions& options);
 /// What a toy tokenizer needs: every character that prompts and answers use, in a fixed order.
 std::string toy_characters();
 
-/// A complete tokenizer.json (byte-level BPE without merges: one id per character) for the toy
-/// tasks, ids from 0: the special tokens "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>", then
-/// toy_characters().
+/// A complete tokenizer.json for the toy tasks: byte-level BPE without merges, one id per
+/// character. Ids from 0 are the special tokens "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>",
+/// then toy_characters().
 std::string toy_tokenizer_json();
 /// The tokenizer_config.json next to it: special tokens and the chat template below.
 std::string toy_tokenizer_config_json();

@@ -159,8 +159,8 @@ arrow::Result<std::vector<std::shared_ptr<arrow::RecordBatch>>> read_stream(
     if (batch == nullptr) break;
     batches.push_back(std::move(batch));
   }
-  // A stream may end without a mark, but what was cut off right between two batches ends just so:
-  // the mark is what every writer of files leaves.
+  // A stream may end without a mark, but one that was cut off right between two batches ends just
+  // so. Every writer of files leaves the mark.
   ARROW_ASSIGN_OR_RAISE(const std::int64_t end, file->Tell());
   if (size < 8 || end < 8) return arrow::Status::Invalid("no end of stream");
   ARROW_ASSIGN_OR_RAISE(const auto mark, file->ReadAt(end - 8, 8));
