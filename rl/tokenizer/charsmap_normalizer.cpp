@@ -69,8 +69,8 @@ class SentencePieceNormalizer final : public Normalizer {
     return {length, text.substr(0, length)};
   }
 
-  // Calls `add(new text, from, to)` with the range of the old text that it stands for, and
-  // `drop(bytes)` to take back what is at the end of `out`.
+  // Calls `add(new text, from, to)` with the range of the old text that the new one stands for.
+  // Calls `drop(bytes)` to take back what is at the end of `out`.
   template <class Add, class Drop>
   void rewrite(std::string_view text, Add add, Drop drop, const std::string& out) const {
     std::size_t at = 0;

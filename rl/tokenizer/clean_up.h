@@ -11,8 +11,8 @@ namespace rl {
 /// As transformers does after decoding.
 std::string clean_up_spaces(std::string text);
 
-/// How many leading bytes can be cleaned up before the rest of a text is known: up to the last
-/// space behind a letter or figure.
+/// How many leading bytes can be cleaned up before the rest of a text is known. They end at the
+/// last space behind a letter or figure.
 std::size_t cleanable_length(std::string_view text);
 
 }  // namespace rl

@@ -36,8 +36,8 @@ runtime::Result<std::unique_ptr<TokenDecoder>> decoder_from_json(const nlohmann:
 
 std::unique_ptr<TokenDecoder> make_byte_level_decoder();
 
-/// As SentencePiece decodes: U+2581 becomes a space, byte tokens their bytes, and the text loses up
-/// to `leading_spaces_max` spaces in front: the one that encoding had put there, or all that
+/// As SentencePiece decodes: U+2581 becomes a space, byte tokens become their bytes. The text loses
+/// up to `leading_spaces_max` spaces in front: the one that encoding had put there, or all that
 /// encoding would have removed.
 std::unique_ptr<TokenDecoder> make_sentencepiece_decoder(std::int64_t leading_spaces_max);
 

@@ -51,8 +51,8 @@ Result<PreTokenizerKind> find_pre_tokenizer(std::string_view name) {
   const auto is_one_of = [name](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  // SmolLM's digits are single because its merges join none, not by their own split:
-  // transformers reads "smollm" as GPT-2's pattern, and our reference ids are its.
+  // SmolLM's digits are single because its merges join none, not by their own split. transformers
+  // reads "smollm" as GPT-2's pattern, and our reference ids are its.
   if (is_one_of({"gpt-2", "phi-2", "mpt", "olmo", "smollm"}))
     return PreTokenizerKind{{kGpt2Pattern}};
   if (is_one_of({"starcoder", "refact", "command-r", "codeshell"})) {

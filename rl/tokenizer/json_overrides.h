@@ -1,6 +1,6 @@
-// Changes to a tokenizer.json by the files next to it, as in a folder that transformers 5 loads:
-// tokens and options that only tokenizer_config.json, special_tokens_map.json or added_tokens.json
-// name.
+// Changes to a tokenizer.json by the files next to it, as in a folder that transformers 5 loads.
+// These are tokens and options that only tokenizer_config.json, special_tokens_map.json or
+// added_tokens.json name.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,8 +11,8 @@
 
 namespace rl {
 
-/// add_prefix_space and legacy, where the files say them and the class heeds them: rewrites the
-/// pre-tokenizer, and for the Llama classes the normalizer and the decoder, of `tokenizer`. Errors:
+/// add_prefix_space and legacy, where the files say them and the class heeds them. Rewrites the
+/// pre-tokenizer of `tokenizer`, and for the Llama classes its normalizer and decoder. Errors:
 /// kInvalidArgument (an option that is neither true nor false).
 runtime::Status apply_space_options(const SlowTokenizerFiles& files, nlohmann::json& tokenizer);
 

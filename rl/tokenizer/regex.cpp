@@ -56,9 +56,9 @@ std::string_view posix_class(std::string_view name) {
   return {};
 }
 
-// General categories and the properties that the two libraries call alike; any other name in \p{}
-// is a script, which PCRE2 would extend by characters that several scripts use (\p{Han} by
-// ideographic punctuation).
+// General categories and the properties that the two libraries call alike. Any other name in \p{}
+// is a script. PCRE2 would extend it by characters that several scripts use (\p{Han} by ideographic
+// punctuation).
 bool is_script(std::string_view name) {
   static constexpr std::string_view kOthers[] = {"L",
                                                  "Ll",

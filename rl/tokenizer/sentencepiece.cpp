@@ -32,7 +32,7 @@ constexpr std::string_view kPlainClasses[] = {"",
                                               "PreTrainedTokenizer",
                                               "TokenizersBackend"};
 
-// ChatGLM2 and 3: a class that was never part of transformers, with tokens behind those of the
+// ChatGLM2 and 3: a class that was never part of transformers. It has tokens behind those of the
 // model, which begin every text and stand for roles.
 constexpr std::string_view kChatGlmClass = "ChatGLMTokenizer";
 constexpr std::string_view kChatGlmTokens[] = {"[MASK]",   "[gMASK]",       "[sMASK]",
@@ -87,7 +87,7 @@ std::vector<AddedToken> marked_tokens(const SentencePieceModel& model, bool cont
 
 // ChatGLM's own tokens, and what else its class does: begin, end and unknown decode to nothing. In
 // a text its tokens are found where added_tokens_decoder lists them or "encode_special_tokens" is
-// true; otherwise they are text like any other, so that a user cannot write them.
+// true. Otherwise they are text like any other, so that a user cannot write them.
 Status add_chatglm_tokens(const SlowTokenizerFiles& files, const Vocabulary& vocabulary,
                           std::vector<AddedToken>& tokens) {
   auto in_text = json_bool_or(files.config, "encode_special_tokens", false);

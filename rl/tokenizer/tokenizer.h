@@ -72,7 +72,7 @@ class Tokenizer {
   std::optional<std::int32_t> eos_id() const;
   std::optional<std::int32_t> pad_id() const;
 
-  /// The id that pads the shorter rows of a batch, where the attention mask is 0: the model's
+  /// The id that pads the shorter rows of a batch, where the attention mask is 0. It is the model's
   /// padding token, else its end-of-sequence token (which is logged once).
   std::optional<std::int32_t> padding_id() const;
 
@@ -96,9 +96,9 @@ class Tokenizer {
 };
 
 /// Turns ids into text one at a time, as they are sampled. The pieces together are what decode()
-/// returns for all the ids, and no piece ends inside a character: an incomplete one is held back
-/// until its last byte arrives. (Byte-fallback vocabularies: characters that were returned before
-/// damaged bytes followed them stay as they are.) Not thread-safe; one per sequence.
+/// returns for all the ids. No piece ends inside a character: an incomplete one is held back until
+/// its last byte arrives. (Byte-fallback vocabularies: characters that were returned before damaged
+/// bytes followed them stay as they are.) Not thread-safe; one per sequence.
 class TokenStream {
  public:
   TokenStream(Tokenizer tokenizer, bool skip_special_tokens);

@@ -23,9 +23,9 @@ runtime::Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(
 runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(
     std::string_view json, std::string_view name);
 
-/// A folder with vocab.json and merges.txt: classes GPT2Tokenizer (GPT-2, OPT) and Qwen2Tokenizer,
-/// tokens and begin and end as transformers takes them from the files next to it. Errors name the
-/// file; kUnimplemented another class.
+/// A folder with vocab.json and merges.txt, of the classes GPT2Tokenizer (GPT-2, OPT) and
+/// Qwen2Tokenizer. Tokens, begin and end are as transformers takes them from the files next to it.
+/// Errors name the file; kUnimplemented another class.
 runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_vocab_and_merges(
     const std::filesystem::path& folder);
 

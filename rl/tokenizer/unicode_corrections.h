@@ -1,5 +1,5 @@
 // Differences between Unicode in Hugging Face's tokenizers (0.23.3) and in utf8proc (15) and PCRE2
-// (14): models were trained with those tables, several of them, from Unicode 8 to 17.
+// (14). Models were trained with those tables, several of them, from Unicode 8 to 17.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Files next to a vocabulary in Hugging Face's older layouts (vocab.json and merges.txt, or a
-// SentencePiece model): the class that reads it, its added and special tokens, and whether begin
-// and end tokens are added. transformers converts such a folder when it loads it. Here the same
-// comes out.
+// SentencePiece model). They name the class that reads it and its added and special tokens, and say
+// whether begin and end tokens are added. transformers converts such a folder when it loads it.
+// Here the same comes out.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +46,10 @@ struct SpecialTokenDefault {
   std::string_view text;
 };
 
-/// Completes `tokens` (those that the vocabulary itself marks) with those of the files:
-/// added_tokens_decoder or added_tokens.json, then the special tokens, of which those that are no
-/// token yet get the next ids. Errors name the entry: kInvalidArgument (an id that is no number or
-/// is taken).
+/// Completes `tokens` (those that the vocabulary itself marks) with those of the files. First come
+/// those of added_tokens_decoder or added_tokens.json, then the special tokens. Special tokens that
+/// are no token yet get the next ids. Errors name the entry: kInvalidArgument (an id that is no
+/// number or is taken).
 runtime::Result<std::vector<AddedToken>> slow_added_tokens(
     const SlowTokenizerFiles& files, std::span<const SpecialTokenDefault> defaults,
     const Vocabulary& vocabulary, std::vector<AddedToken> tokens);
