@@ -23,8 +23,8 @@ struct SampleText;
 struct TrainerOptions;
 
 /// Reinforcement learning of a policy from the scores of its responses, by the algorithms that
-/// docs/guide/algorithms.md lists: over a policy and a reward group, a reference where the
-/// objective needs one, and with PPO a critic, which is its own group or a head on the policy.
+/// docs/guide/algorithms.md lists. It has a policy and a reward group, and a reference where the
+/// objective needs one. With PPO there is a critic, which is its own group or a head on the policy.
 ///
 ///   rl::Trainer trainer(config);
 ///   trainer.on_step([](const rl::StepRecord& record) { ... });

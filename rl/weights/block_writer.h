@@ -18,8 +18,8 @@
 namespace rl {
 
 /// Gathers what is written into blocks of the file. A thread writes the full ones, past the page
-/// cache, while the caller fills the next: copying, and what the observer does, cost no time of the
-/// disk. Memory: three blocks. A resource that stays put; one thread at a time.
+/// cache, while the caller fills the next. So copying, and what the observer does, cost no time of
+/// the disk. Memory: three blocks. A resource that stays put; one thread at a time.
 class BlockWriter {
  public:
   static constexpr std::uint64_t kBlockBytes = 4 << 20;

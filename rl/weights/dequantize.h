@@ -1,5 +1,5 @@
-// GGUF's block formats to fp32. A block is a run of elements of one row that share scales: 32
-// elements in the older formats, 256 (with scales of scales) in the K-quants. The layouts are
+// GGUF's block formats to fp32. A block is a run of elements of one row that share scales. It has
+// 32 elements in the older formats, 256 (with scales of scales) in the K-quants. The layouts are
 // ggml's.
 #pragma once
 

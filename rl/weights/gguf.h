@@ -89,9 +89,9 @@ struct GgufEntry {
 class GgufFile : public WeightSource {
  public:
   /// Maps the file and checks the whole header: every count, length and offset against the file's
-  /// size before anything is allocated. Errors name the file and the key or tensor: kNotFound,
-  /// kInvalidArgument (not GGUF, damaged), kUnimplemented (a version, byte order or quantisation
-  /// that we do not read).
+  /// size before anything is allocated. Errors name the file and the key or tensor. kNotFound: no
+  /// such file. kInvalidArgument: not GGUF, or damaged. kUnimplemented: a version, byte order or
+  /// quantisation that we do not read.
   static runtime::Result<std::unique_ptr<GgufFile>> open(const std::filesystem::path& path);
 
   /// As open, on bytes in memory, which must outlive the result. `name` is for error messages.

@@ -1,6 +1,6 @@
 // The files of torch.save: a zip archive whose data.pkl describes the tensors and whose data/N hold
-// their bytes, stored as they are, so that tensors are used from the mapping. What runs code when
-// Python reads it is refused (state_dict.h).
+// their bytes. The bytes are stored as they are, so that tensors are used from the mapping. What
+// runs code when Python reads it is refused (state_dict.h).
 #pragma once
 
 #include <filesystem>

@@ -36,8 +36,8 @@ struct SafetensorsHeader {
 /// Largest header accepted, the same as in the reference implementation.
 inline constexpr std::uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
 
-/// Parses and checks the header of a whole file's bytes: lengths inside the file, byte ranges
-/// without overlap or hole, and shape x dtype equal to each range. `name` is the file for error
+/// Parses and checks the header of a whole file's bytes. Lengths are inside the file, byte ranges
+/// are without overlap or hole, and shape x dtype equals each range. `name` is the file for error
 /// messages. Allocates in proportion to the header.
 runtime::Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file,
                                                      std::string_view name);

@@ -1,5 +1,5 @@
-// The common part of formats that spread a model over several files: the index that says which file
-// holds a tensor, and the files together as one source.
+// The common part of formats that spread a model over several files. It has the index that says
+// which file holds a tensor, and the files together as one source.
 #pragma once
 
 #include <filesystem>

@@ -81,8 +81,8 @@ enum class Kind : std::uint8_t {
   kTensor
 };
 
-/// One value. What it consists of lies in tables of the machine, so that values are small, nothing
-/// is copied, and a pickle that nests or refers to itself costs no recursion.
+/// One value. What it consists of lies in tables of the machine, so that values are small and
+/// nothing is copied. A pickle that nests or refers to itself costs no recursion.
 struct Value {
   Kind kind = Kind::kNone;
   std::uint32_t count = 0;  // of a text's bytes, of a tuple's elements

@@ -1,8 +1,8 @@
 // The pickle inside a PyTorch file, read as what it has to be: a dictionary of names and tensors. A
 // pickle is a program that may call any function of Python. Here is an interpreter that knows the
-// few instructions and names that torch.save writes for tensors and refuses all others by name, so
+// few instructions and names that torch.save writes for tensors. It refuses all others by name, so
 // that nothing in a file can run. LibTorch's own unpickler resolves class names through its
-// compiler's type parser, builds objects with hooks and trusts counts; it is meant for files that
+// compiler's type parser, builds objects with hooks and trusts counts. It is meant for files that
 // the reader's own program wrote.
 #pragma once
 

@@ -15,8 +15,8 @@
 
 namespace rl {
 
-/// Bytes that `shape` of `dtype` takes, or nullopt when a dimension is negative, the product
-/// overflows, or a row is not a whole number of blocks.
+/// Bytes that `shape` of `dtype` takes. nullopt: a dimension is negative, the product overflows, or
+/// a row is not a whole number of blocks.
 std::optional<std::uint64_t> tensor_bytes(const std::vector<std::int64_t>& shape, DType dtype);
 
 /// The bytes of one tensor in a mapped file.

@@ -1,5 +1,5 @@
 // WeightSource: named tensors in files, read as fp32. Invariant: every tensor listed lies wholly
-// inside its file. So a read after a successful open can fail only on a wrong name, a wrong output
+// inside its file. So a read after a successful open fails only on a wrong name, a wrong output
 // size, or a disk that cannot read the file.
 #pragma once
 
@@ -97,7 +97,8 @@ class WeightSource {
 };
 
 /// How large parts of a file are read. Memory that the page cache takes costs more than a fast
-/// disk; but what several processes of a machine read is read once, and again without the disk.
+/// disk. But what several processes of a machine read is read once with it, and again without the
+/// disk.
 enum class WeightReading {
   kThroughPageCache,
   kPastPageCache  // what the cache has comes from it

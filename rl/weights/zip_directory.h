@@ -1,7 +1,7 @@
 // The directory of a zip archive whose files are stored, not compressed: where each lies in the
-// mapped bytes. That is all that PyTorch's files need, and what the packaged libraries do not give:
-// libzip and minizip read through their own handles and buffers, and libzip does not tell where
-// a file's bytes begin, so that nothing could be used from the mapping.
+// mapped bytes. PyTorch's files need no more than that, and the packaged libraries do not give it.
+// libzip and minizip read through their own handles and buffers. libzip does not tell where a
+// file's bytes begin, so that nothing could be used from the mapping.
 #pragma once
 
 #include <cstddef>
