@@ -1,5 +1,5 @@
 // Episode: a few drivers that use the cluster at the same time, from their start until nothing of
-// them is left, and whether what they were promised held.
+// them is left. It checks whether what they were promised held.
 #pragma once
 
 #include <memory>

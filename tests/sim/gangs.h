@@ -14,8 +14,8 @@
 namespace sim {
 
 /// What the state of a cluster contradicts itself in; empty: nothing. Groups that are placed have a
-/// node that is there for every bundle, as their strategy wants it, and what nodes have free is no
-/// more than what is left of them. `at_rest`: nothing starts, moves or waits, so that it is exactly
+/// node that is there for every bundle, as their strategy wants it. What nodes have free is no more
+/// than what is left of them. `at_rest`: nothing starts, moves or waits, so that it is exactly
 /// that.
 std::string account_errors(const runtime::ClusterState& state, bool at_rest);
 

@@ -1,9 +1,9 @@
 // A device that is not the CPU, as a plugin of LibTorch, on machines without one:
-// libtorch_standin.so. Its memory lies in pages that the host may not touch, so that code which
-// reads or writes a device's tensors through pointers faults here as it would with a GPU. What it
-// computes, it computes on the CPU, tensor by tensor (LibTorch's fallback). Slow, and meant to be:
-// it shows that every tensor is where it has to be. As CUDA does, it refuses operators whose
-// tensors are on several devices, and generators of another device.
+// libtorch_standin.so. Its memory lies in pages that the host may not touch. So code which reads or
+// writes a device's tensors through pointers faults here as it would with a GPU. What it computes,
+// it computes on the CPU, tensor by tensor (LibTorch's fallback). Slow, and meant to be: it shows
+// that every tensor is where it has to be. As CUDA does, it refuses operators whose tensors are on
+// several devices, and generators of another device.
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>

@@ -1,6 +1,6 @@
-// A library for LD_PRELOAD: the wall clock of the program is off by as many seconds as the first
-// eight bytes of the file WALL_CLOCK_FILE say at that moment, so that it jumps when a test writes
-// there. The other clocks are left alone.
+// A library for LD_PRELOAD: the wall clock of the program is off by as many seconds as the file
+// WALL_CLOCK_FILE says. Its first eight bytes count at that moment, so that the clock jumps when a
+// test writes there. The other clocks are left alone.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // A cluster whose head is killed, with and without the node next to it, and nodes that the cluster
-// has given up: real processes, kill -9 and SIGSTOP.
+// has given up. The processes are real, and get kill -9 and SIGSTOP.
 #include <algorithm>
 #include <atomic>
 #include <fstream>

@@ -56,8 +56,8 @@ int run_detached_maker(int argc, char** argv) {
   });
 }
 
-/// A parent on the node next to the driver's, its child on the driver's, a call at the child that
-/// does not end, and a detached actor on the driver's node.
+/// A parent on the node next to the driver's, its child on the driver's node, and a call at the
+/// child that does not end. Also a detached actor on the driver's node.
 int run_family(int argc, char** argv) {
   runtime::Runtime rt(argc, argv);
   runtime::test::register_test_actors(rt);

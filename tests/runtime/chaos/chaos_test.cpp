@@ -79,8 +79,8 @@ class ChaosTest : public ::testing::Test {
         std::to_string(count), acknowledged(id), "--address", address()});
   }
 
-  /// One that asks for 8,000 replies of 50,000 bytes (below the size that goes through shared
-  /// memory: 400 MB in all) and does not read them until it is continued.
+  /// One that asks for 8,000 replies of 50,000 bytes and does not read them until it is continued.
+  /// They are 400 MB in all, and each is below the size that goes through shared memory.
   static constexpr std::uint64_t kDeafBytes = 50'000;
   std::unique_ptr<Command> deaf_caller(std::chrono::milliseconds timeout) {
     return std::make_unique<Command>(std::vector<std::string>{

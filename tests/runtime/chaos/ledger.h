@@ -1,4 +1,4 @@
-// An actor that writes down what it runs, and a caller of it in its own process: what was
+// An actor that writes down what it runs, and a caller of it in its own process. What was
 // acknowledged can be held against what ran.
 #pragma once
 
@@ -86,13 +86,13 @@ inline std::unique_ptr<Runtime> make_driver(const std::filesystem::path& root,
   return driver;
 }
 
-/// `program --caller NAME CALLER COUNT ACKNOWLEDGED --address A`: calls record(CALLER, 1..COUNT) on
-/// the ledger of that name, many at a time, and notes what came back. Exit code 0: all did; 3: the
+/// `program --caller NAME CALLER COUNT ACKNOWLEDGED --address A` calls record(CALLER, 1..COUNT) on
+/// the ledger of that name, many at a time. It notes what came back. Exit code 0: all did; 3: the
 /// ledger died.
 int run_caller(int argc, char** argv);
-/// `program --deaf NAME COUNT BYTES TIMEOUT_MS --address A`: asks for COUNT texts of BYTES and
-/// stops (SIGSTOP) instead of reading them; once it goes on it reads them all. Exit code 0: all
-/// came; 5: the time of some was up, and no more than that was wrong.
+/// `program --deaf NAME COUNT BYTES TIMEOUT_MS --address A` asks for COUNT texts of BYTES and stops
+/// (SIGSTOP) instead of reading them. Once it goes on, it reads them all. Exit code 0: all came; 5:
+/// the time of some was up, and no more than that was wrong.
 int run_deaf_caller(int argc, char** argv);
 
 }  // namespace runtime::test

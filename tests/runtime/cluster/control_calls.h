@@ -31,8 +31,8 @@ struct ControlCall {
 };
 
 /// What is wrong with a history in which every call was answered; empty: nothing is. Sums count
-/// from 1 without gaps and in the order of time; a key is deleted, a version published and
-/// unpublished, and a group removed by exactly one call; who was refused came after another; a key
+/// from 1 without gaps and in the order of time. Exactly one call deletes a key, publishes or
+/// unpublishes a version, or removes a group. A call that was refused came after another. A key
 /// that one thread alone puts and reads has the last value.
 std::vector<std::string> control_violations(const std::vector<ControlCall>& calls);
 

@@ -1,5 +1,5 @@
-// History: what clients of a cluster asked for and were told, in a file that many processes append
-// to, and what must be true of it.
+// History: what clients of a cluster asked for and were told, and what must be true of it. It is in
+// a file that many processes append to.
 #pragma once
 
 #include <cstdint>

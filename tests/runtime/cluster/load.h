@@ -1,5 +1,5 @@
-// The load: actors whose every acknowledged change is accounted for, and a driver that works with
-// them and writes down what it asked and was told.
+// The load: actors whose every acknowledged change is accounted for, and a driver. The driver works
+// with them and writes down what it asked and was told.
 #pragma once
 
 #include <cstdint>

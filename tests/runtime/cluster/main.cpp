@@ -1,5 +1,5 @@
-// The test program is also the program that its workers run, and with an argument the load on a
-// cluster, or who looks at what is left.
+// The test program is also the program that its workers run. With an argument it is the load on a
+// cluster, or it looks at what is left.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   const bool may_mount = ::unshare(CLONE_NEWNS) == 0 &&
                          ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   const support::TemporaryFolder folder;
-  // Their own files lie in memory: how long a sync takes on a disk that others write to (seconds
+  // Their own files lie in memory. How long a sync takes on a disk that others write to (seconds
   // were seen with a compiler) is not what is tested here. Full and failing disks have their own
   // tests, which make them.
   const bool in_memory =

@@ -104,8 +104,8 @@ TEST_F(TokenTest, AClusterThatStartsAgainHasTheNewOne) {
   EXPECT_NE(refused.output.find("the token was changed"), std::string::npos) << refused.output;
 }
 
-// As if the node next to the head had died between writing the next token down and the change, and
-// between the change and hearing of it.
+// As if the node next to the head had died between writing the next token down and the change. Also
+// as if it had died between the change and hearing of it.
 TEST_F(TokenTest, ANodeThatWasToldOfAChangeAloneStartsEitherWay) {
   start_here({.machines = 1});
   const std::filesystem::path file = cluster_->journal() / "cluster.json";

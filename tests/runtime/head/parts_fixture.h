@@ -1,5 +1,5 @@
-// One part of the head at a time: real tables, a scheduler and links that the test reads, and fakes
-// of the managers that the part calls.
+// One part of the head at a time. It has real tables, a scheduler and links that the test reads,
+// and fakes of the managers that the part calls.
 #pragma once
 
 #include <memory>

@@ -109,8 +109,6 @@ TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {
   EXPECT_EQ(stop.code, 128 + SIGTERM);
 }
 
-// With a submitter's token no user becomes root: neither by a node of his own in the cluster, nor
-// by a driver, nor by what a job finds in its environment.
 TEST_F(JobUserTest, AFloodOfRequestsLeavesTheNodeToOthers) {
   const std::string address = start_head();
   EventLoop loop;
@@ -134,6 +132,8 @@ TEST_F(JobUserTest, AFloodOfRequestsLeavesTheNodeToOthers) {
   EXPECT_TRUE(eventually([&] { return answered == kMany; }, std::chrono::seconds(20))) << answered;
 }
 
+// With a submitter's token no user becomes root. Neither a node of his own in the cluster makes him
+// root, nor a driver, nor what a job finds in its environment.
 TEST_F(JobUserTest, ASubmittersTokenIsForSubmittingAlone) {
   const std::string address = start_head();
   const std::string token = submitter_token(address);

@@ -1,6 +1,6 @@
 // A random walk over everything that can be done with references, by drivers and actors on two
-// nodes, some of which are killed, one node as well. A model of who owns what says which reads must
-// succeed; at the end no process holds anything, and nothing may be left.
+// nodes. Some of these are killed, and one node as well. A model of who owns what says which reads
+// must succeed; at the end no process holds anything, and nothing may be left.
 #pragma once
 
 #include <algorithm>

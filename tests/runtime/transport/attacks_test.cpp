@@ -1,5 +1,5 @@
-// Attacks by a party between two processes that has not the token: pass connections on to others,
-// repeat what it recorded, send it back, change it.
+// Attacks by a party between two processes that has not the token. It passes connections on to
+// others, repeats what it recorded, sends it back, or changes it.
 #include <poll.h>
 
 #include <algorithm>
@@ -129,7 +129,7 @@ class Victim {
 };
 
 /// An interceptor before a victim that goes by the interceptor's address, as one behind a forwarded
-/// port does: only what the interceptor does to the bytes is in the way.
+/// port does. Only what the interceptor does to the bytes is in the way.
 class AttackTest : public ::testing::Test {
  protected:
   void intercept(Interceptor::Tamper tamper = {}, bool plain = false) {

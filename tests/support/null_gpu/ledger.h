@@ -1,6 +1,6 @@
-// Requests to the null GPU, and its memory. A GPU that computes nothing: preloaded under
-// LibTorch's real CUDA library, it lets all of that library's host side run (dispatch, checks of
-// devices and types, the allocator, streams, copies) on a machine without a GPU.
+// Requests to the null GPU, and its memory. A GPU that computes nothing is preloaded under
+// LibTorch's real CUDA library, on a machine without a GPU. All of that library's host side runs:
+// dispatch, checks of devices and types, the allocator, streams, copies.
 #pragma once
 
 #include <cstddef>
