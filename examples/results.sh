@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the curves of docs/results.md again: the toy task (four letters to put in order) by PPO, GRPO, DAPO and RLOO, with several seeds.
 #   examples/results.sh FOLDER [SEEDS]     default: seeds "1 2 3"; 150 steps, about a minute a run on two cores.
-# Writes FOLDER/ALGORITHM_SEED (runs) and prints a row per run: the mean score of the first and the last five steps, and of held-out prompts before and after.
+# Writes FOLDER/ALGORITHM_SEED (runs). Prints a row per run: the mean score of the first and the last five steps, and of held-out prompts before and after.
 # A run that is there already is not made again.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
