@@ -173,12 +173,16 @@ void Node::open_workers() {
       return send_event(*driver->channel, lines);
     head_->event(lines);
   };
+  callbacks.find_program = [this](const DriverInfo& driver, const std::string& driver_node,
+                                  Deadline deadline, ProgramFiles::Found found) {
+    programs_->find(driver, driver_node, deadline, std::move(found));
+  };
   callbacks.find_folder = [this](JobId job, const control::StartActor& start, Deadline deadline,
                                  std::function<void(Result<std::string>)> found) {
     jobs_->find_folder(job, start, deadline, std::move(found));
   };
-  workers_ = std::make_unique<WorkerPool>(loop_, *programs_, pool_options(options_, setting_),
-                                          std::move(callbacks));
+  workers_ =
+      std::make_unique<WorkerPool>(loop_, pool_options(options_, setting_), std::move(callbacks));
 
   MemoryGuard::Callbacks guard;
   guard.use = [] { return memory_use(); };
@@ -234,8 +238,7 @@ void Node::open_introspection() {
   options.metrics = options_.metrics;
   options.tls = options_.tls;
   NodeIntrospectionSources sources;
-  sources.workers = [this]() -> WorkerPool& { return *workers_; };
-  sources.objects = [this]() -> ObjectStore& { return objects_->store(); };
+  sources.objects = [this] { return objects_->store().stats(); };
   sources.head = ask_head();
   sources.numbers = [this](Numbers& numbers) {
     numbers["head_up"] = head_->is_up();
@@ -246,7 +249,7 @@ void Node::open_introspection() {
     numbers["draining"] = departure_->reason().has_value();
   };
   introspection_ =
-      std::make_unique<NodeIntrospection>(loop_, std::move(options), std::move(sources));
+      std::make_unique<NodeIntrospection>(loop_, std::move(options), *workers_, std::move(sources));
 }
 
 void Node::open_head() {

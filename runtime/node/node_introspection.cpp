@@ -58,9 +58,10 @@ std::string metrics_key(const std::string& token) {
 }
 
 NodeIntrospection::NodeIntrospection(EventLoop& loop, NodeIntrospectionOptions options,
-                                     NodeIntrospectionSources sources)
+                                     const WorkerView& workers, NodeIntrospectionSources sources)
     : loop_(loop),
       options_(std::move(options)),
+      workers_(workers),
       sources_(std::move(sources)),
       stacks_(loop, activity_) {
   fetches_.buckets.resize(activity::kBuckets);
@@ -87,7 +88,7 @@ void NodeIntrospection::serve(ObserveControl& request, std::chrono::milliseconds
                               ControlAnswerer answer) {
   const auto tell = [&](ObserveAnswer seen) { answer(ControlAnswer{std::move(seen)}); };
   if (auto* read = std::get_if<control::ReadLoad>(&request)) return tell(load(read->actors_max));
-  if (std::holds_alternative<control::ListWorkers>(request)) return tell(workers());
+  if (std::holds_alternative<control::ListWorkers>(request)) return tell(list_workers());
   if (auto* stack = std::get_if<control::ReadStack>(&request))
     return take_stack(stack->actor, std::move(answer));
   if (std::holds_alternative<control::ReadClock>(request)) return tell(clock_readings());
@@ -129,9 +130,9 @@ void NodeIntrospection::on_http(FileDescriptor socket, std::string begun) {
 
 // -- Load
 
-WorkerList NodeIntrospection::workers() {
+WorkerList NodeIntrospection::list_workers() const {
   WorkerList list;
-  sources_.workers().list(list);
+  workers_.list(list);
   for (WorkerInfo& worker : list) {
     const ProcessInfo process = process_info(worker.pid);
     worker.memory_bytes = own_memory_bytes(worker.pid);
@@ -162,22 +163,22 @@ NodeLoad NodeIntrospection::load(std::size_t actors_max) {
   for (const char* state : {"idle", "starting", "actor", "shared", "ending"})
     numbers["workers_" + std::string(state)] = 0;
   double worker_memory = 0, worker_cpu = 0;
-  for (const WorkerInfo& worker : workers()) {
+  for (const WorkerInfo& worker : list_workers()) {
     ++numbers["workers_" + worker.state];
     worker_memory += static_cast<double>(worker.memory_bytes);
     worker_cpu += worker.cpu_seconds;
   }
   numbers["worker_memory_bytes"] = worker_memory;
   numbers["worker_cpu_seconds"] = worker_cpu;
-  const WorkerPoolStats& pool = sources_.workers().stats();
+  const WorkerPoolStats& pool = workers_.stats();
   numbers["worker_starts"] = static_cast<double>(pool.starts);
   numbers["worker_ends_ended"] = static_cast<double>(pool.ended);
   numbers["worker_ends_failed"] = static_cast<double>(pool.failed);
   numbers["worker_ends_crashed"] = static_cast<double>(pool.crashed);
-  std::vector<control::ActorInstance> serving = sources_.workers().serving();
+  std::vector<control::ActorInstance> serving = workers_.serving();
   numbers["actors_serving"] = static_cast<double>(serving.size());
-  numbers["actors_starting"] = static_cast<double>(sources_.workers().starting());
-  const ObjectStoreStats store = sources_.objects().stats();
+  numbers["actors_starting"] = static_cast<double>(workers_.starting());
+  const ObjectStoreStats store = sources_.objects();
   const auto add = [&](const char* name, std::uint64_t value) {
     numbers[name] = static_cast<double>(value);
   };
@@ -224,7 +225,7 @@ void NodeIntrospection::read_metrics(std::function<void(Result<std::string>)> do
   report->load = load(0);
   report->is_head = options_.is_head;
   report->fetches = fetches_;
-  const WorkerPoolStats& pool = sources_.workers().stats();
+  const WorkerPoolStats& pool = workers_.stats();
   report->worker_starts.buckets.assign(pool.connected.begin(), pool.connected.end());
   for (std::uint64_t bucket : pool.connected) report->worker_starts.calls += bucket;
   report->worker_starts.sum_ns = pool.connected_sum_ns;
@@ -245,7 +246,7 @@ void NodeIntrospection::read_metrics(std::function<void(Result<std::string>)> do
 
 void NodeIntrospection::take_stack(const ActorId& actor, ControlAnswerer answer) {
   std::string class_name;
-  const pid_t pid = sources_.workers().process_of(actor, &class_name);
+  const pid_t pid = workers_.process_of(actor, &class_name);
   if (pid == 0)
     return answer(
         not_found("node " + options_.node.short_hex() + " runs no actor " + actor.short_hex()));
@@ -274,7 +275,7 @@ TraceChunk NodeIntrospection::take_trace() {
   chunk.processes = activity_.take_traces();
   // A worker is called after its actor.
   WorkerList list;
-  sources_.workers().list(list);
+  workers_.list(list);
   for (TraceOfProcess& process : chunk.processes) {
     for (const WorkerInfo& worker : list) {
       if (worker.pid == process.pid && !worker.actor.is_none())

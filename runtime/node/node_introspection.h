@@ -9,7 +9,7 @@
 
 #include "runtime/control/control.h"
 #include "runtime/core/lifetime.h"
-#include "runtime/node/worker_pool.h"
+#include "runtime/node/worker_view.h"
 #include "runtime/observe/activity_page.h"
 #include "runtime/observe/activity_table.h"
 #include "runtime/observe/metrics_source.h"
@@ -28,10 +28,9 @@ struct NodeIntrospectionOptions {
   TlsFiles tls;
 };
 
-/// What of the node is looked at.
+/// What of the node is looked at besides its workers.
 struct NodeIntrospectionSources {
-  std::function<WorkerPool&()> workers;
-  std::function<ObjectStore&()> objects;
+  std::function<ObjectStoreStats()> objects;
   std::function<void(ControlRequest, ControlAnswerer)> head;
   std::function<void(Numbers&)> numbers;  // what else the node knows
 };
@@ -39,7 +38,8 @@ struct NodeIntrospectionSources {
 /// Lives on the event loop.
 class NodeIntrospection {
  public:
-  NodeIntrospection(EventLoop& loop, NodeIntrospectionOptions options,
+  /// `workers` stays there as long as this.
+  NodeIntrospection(EventLoop& loop, NodeIntrospectionOptions options, const WorkerView& workers,
                     NodeIntrospectionSources sources);
   NodeIntrospection(const NodeIntrospection&) = delete;
   NodeIntrospection& operator=(const NodeIntrospection&) = delete;
@@ -59,7 +59,7 @@ class NodeIntrospection {
   struct Measuring;
 
   NodeLoad load(std::size_t actors_max);
-  WorkerList workers();
+  WorkerList list_workers() const;
   void read_metrics(std::function<void(Result<std::string>)> done);
   void take_stack(const ActorId& actor, ControlAnswerer answer);
   TraceChunk take_trace();
@@ -69,6 +69,7 @@ class NodeIntrospection {
 
   EventLoop& loop_;
   const NodeIntrospectionOptions options_;
+  const WorkerView& workers_;
   const NodeIntrospectionSources sources_;
   ActivityTable activity_;
   StackProbes stacks_;

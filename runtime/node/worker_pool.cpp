@@ -45,18 +45,12 @@ struct WorkerPool::Worker {
   Timer timer;                            // of the start's deadline
 };
 
-WorkerPool::WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOptions options,
-                       WorkerPoolCallbacks callbacks)
+WorkerPool::WorkerPool(EventLoop& loop, WorkerPoolOptions options, WorkerPoolCallbacks callbacks)
     : loop_(loop),
-      programs_(programs),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       starts_(loop, options_.starts,
-              {[&programs](const DriverInfo& driver, const std::string& driver_node,
-                           Deadline deadline, ProgramFiles::Found found) {
-                 programs.find(driver, driver_node, deadline, std::move(found));
-               },
-               callbacks_.find_folder,
+              {callbacks_.find_program, callbacks_.find_folder,
                [this](const ActorStarts::StartPtr& start, const LocalProgram& program) {
                  return begin(start, program);
                }}) {}
@@ -225,15 +219,15 @@ void WorkerPool::begin_again(Worker& worker) {
 void WorkerPool::warm(JobId job, const DriverInfo& driver) {
   std::uint32_t count = std::min(driver.warm_workers, options_.warm_workers_max);
   if (count == 0 || draining_) return;
-  programs_.find(driver, "", deadline_after(std::chrono::seconds(10)),
-                 lifetime_.guard([this, job, driver, count](const Result<LocalProgram>& program) {
-                   if (!program.ok() || draining_) return;
-                   for (std::uint32_t i = 0; i < count; ++i) {
-                     auto worker = spawn(job, driver, *program, {}, 1);
-                     if (!worker.ok())
-                       return LOG(warn, "warm worker: {}", worker.status().message());
-                   }
-                 }));
+  callbacks_.find_program(
+      driver, "", deadline_after(std::chrono::seconds(10)),
+      lifetime_.guard([this, job, driver, count](const Result<LocalProgram>& program) {
+        if (!program.ok() || draining_) return;
+        for (std::uint32_t i = 0; i < count; ++i) {
+          auto worker = spawn(job, driver, *program, {}, 1);
+          if (!worker.ok()) return LOG(warn, "warm worker: {}", worker.status().message());
+        }
+      }));
 }
 
 void WorkerPool::arm_idle_timer(const WorkerPtr& worker) {

@@ -6,7 +6,6 @@
 // them, or with the job.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,7 +20,7 @@
 #include "runtime/job/program_files.h"
 #include "runtime/node/actor_starts.h"
 #include "runtime/node/memory_guard.h"
-#include "runtime/observe/activity_layout.h"
+#include "runtime/node/worker_view.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
 
@@ -50,6 +49,10 @@ struct WorkerPoolCallbacks {
   std::function<void(JobId job, control::ActorExited exited)> on_actor_exited;
   std::function<void(JobId job, control::ActorsExited exited)> on_actors_exited;
   std::function<void(LogLines lines)> on_log;
+  /// As ProgramFiles::find.
+  std::function<void(const DriverInfo& driver, const std::string& driver_node, Deadline deadline,
+                     ProgramFiles::Found found)>
+      find_program;
   /// Where a driver's workers are to start on this node, if its folder has to be brought here
   /// first. May be empty.
   std::function<void(JobId job, const control::StartActor& start, Deadline deadline,
@@ -57,21 +60,10 @@ struct WorkerPoolCallbacks {
       find_folder{};
 };
 
-/// Since the node started.
-struct WorkerPoolStats {
-  std::uint64_t starts = 0;
-  std::uint64_t connected_sum_ns = 0;  // from a start until the process had connected
-  std::array<std::uint64_t, activity::kBuckets> connected{};  // by how long that took
-  std::uint64_t ended = 0;    // as they were told, or by exit code 0
-  std::uint64_t failed = 0;   // with another exit code
-  std::uint64_t crashed = 0;  // by a signal that the node did not send
-};
-
 /// Lives on the event loop.
-class WorkerPool {
+class WorkerPool final : public WorkerView {
  public:
-  WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOptions options,
-             WorkerPoolCallbacks callbacks);
+  WorkerPool(EventLoop& loop, WorkerPoolOptions options, WorkerPoolCallbacks callbacks);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
   /// Kills what still runs.
@@ -95,8 +87,7 @@ class WorkerPool {
   /// A connection for one of the workers came in through the node's port.
   Status attach(const Inbound& inbound, FileDescriptor& socket);
 
-  /// The actors that serve.
-  std::vector<control::ActorInstance> serving() const;
+  std::vector<control::ActorInstance> serving() const override;
   /// At once, or within a grace; a worker that is to drain serves what waits at the actor and ends
   /// by itself.
   void stop_actor(const control::StopActor& stop);
@@ -107,13 +98,10 @@ class WorkerPool {
   /// Kills a worker as if it had crashed, for that reason: its actor is started again by its own
   /// policy.
   void stop_worker(const WorkerId& id, const std::string& reason);
-  /// Those that run now. What only the kernel knows of them is not filled in.
-  void list(WorkerList& to) const;
-  /// The process that runs the actor; 0: none does.
-  pid_t process_of(ActorId actor, std::string* class_name) const;
-  /// Actors that are being started.
-  std::size_t starting() const;
-  const WorkerPoolStats& stats() const { return stats_; }
+  void list(WorkerList& to) const override;
+  pid_t process_of(ActorId actor, std::string* class_name) const override;
+  std::size_t starting() const override;
+  const WorkerPoolStats& stats() const override { return stats_; }
   /// Ends the job's workers, except those whose actors outlive it.
   void end_job(JobId job);
   /// The node is about to leave: workers that wait for an actor go, and no more are started ahead.
@@ -151,7 +139,6 @@ class WorkerPool {
   void drain(const WorkerPtr& worker, std::chrono::milliseconds grace, const std::string& reason);
 
   EventLoop& loop_;
-  ProgramFiles& programs_;
   const WorkerPoolOptions options_;
   const WorkerPoolCallbacks callbacks_;
   std::map<WorkerId, WorkerPtr> workers_;
