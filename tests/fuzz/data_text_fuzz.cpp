@@ -1,5 +1,5 @@
-// Texts of data files from anywhere: records lie within the text and in order, go to the end or
-// stop with a problem; fields of CSV are written back and read again.
+// Texts of data files from anywhere. Records lie within the text and in order, and go to the end or
+// stop with a problem. Fields of CSV are written back and read again.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

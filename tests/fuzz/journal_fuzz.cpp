@@ -1,5 +1,5 @@
-// The decoder of the journal's entries, and what the tables make of them, on any bytes: entries one
-// after another, each behind its length in words.
+// The decoder of the journal's entries, and what the tables make of them, on any bytes. Entries
+// come one after another, each behind its length in words.
 #include <algorithm>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs one fuzz target briefly, from a fixed seed: once.sh PROGRAM SEEDS.tar.gz
-# libFuzzer writes what it finds into the first folder it is given: that is one next to the program, new each time. A target without seeds starts from nothing.
+# Runs one fuzz target briefly, from a fixed seed: once.sh PROGRAM SEEDS.tar.gz.
+# libFuzzer writes what it finds into the first folder it is given. That is one next to the program, new each time. A target without seeds starts from nothing.
 set -euo pipefail
 program=$1 seeds=$2
 work=$(mktemp -d "$program-XXXXXX")

@@ -1,5 +1,5 @@
-// Any bytes as a file of torch.save: they parse or give a message, and every tensor of what parses
-// can be read and lies inside the bytes.
+// Any bytes as a file of torch.save: they parse or give a message. Every tensor of what parses can
+// be read and lies inside the bytes.
 #include "rl/weights/pytorch.h"
 
 #include <cstddef>

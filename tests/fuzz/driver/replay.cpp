@@ -1,6 +1,6 @@
-// Runs a fuzz target without libFuzzer: replays each file or folder named on the command line, then
-// mutates them for a bounded number of runs from a fixed seed, so that g++ builds exercise the
-// decoders in every test run.
+// Runs a fuzz target without libFuzzer, so that g++ builds exercise the decoders in every test run.
+// It replays each file or folder named on the command line. Then it mutates them for a bounded
+// number of runs from a fixed seed.
 //   X_fuzz [-runs=N] [-seed=S] corpus...
 // The input in flight is kept in memory; on a crash the last line on stderr is its seed and run,
 // which replays it.

@@ -28,7 +28,7 @@ at::Tensor logprobs() {
 }
 
 // verl 0.9.1's numbers for the same tensors. The first is (0.4 + 0.25 * 0.4 - 0.9) / 1.7 away from
-// 1: weights 1 - 2 p + sum p^2 of the three first tokens are 0.4, 0.4 and 0.9.
+// 1. There the weights 1 - 2 p + sum p^2 of the three first tokens are 0.4, 0.4 and 0.9.
 TEST(OptimalTokenBaseline, IsTheGroupsReturnWeightedByTheGradientsSize) {
   const Advantages out =
       optimal_token_baseline(kTokenRewards, logprobs(), kSquares, kResponseMask, kPromptOfRow);

@@ -1,4 +1,4 @@
-// Tests of what runs on a device that is not the CPU: with one that every machine has
+// Tests of what runs on a device that is not the CPU. They use one that every machine has
 // (tests/support/stand_in_device.cpp), or the one that STARLING_TEST_DEVICE names (cuda).
 #pragma once
 

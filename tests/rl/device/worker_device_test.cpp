@@ -121,7 +121,7 @@ TEST_F(WorkerDevice, APolicyTakesTheStepsThatItTakesOnTheCpu) {
     ASSERT_TRUE(of_there.ok()) << of_there.status().to_string();
     expect_near(*of_there, *of_here);
   }
-  // Two steps at this rate move a weight by up to 0.02; Adam turns the last digits of small
+  // Two steps at this rate move a weight by up to 0.02. Adam turns the last digits of small
   // gradients into whole steps, so few weights may differ more.
   const at::Tensor apart = (there->learner().model().parameters().arena().cpu() -
                             here->learner().model().parameters().arena())

@@ -115,9 +115,9 @@ TEST(Int8, RoundsToTheSameBitsOnEveryInstructionSet) {
   }
 }
 
-// What makes an engine with 8-bit weights as good as one whose weights are what those stand for: on
-// every instruction set, however many rows come together, on however many threads, the bits of the
-// product with the dequantized weight.
+// What makes an engine with 8-bit weights as good as one whose weights are what those stand for.
+// The product has the bits of the product with the dequantized weight. That holds on every
+// instruction set, however many rows come together, on however many threads.
 TEST(Int8, MultipliesAsTheWeightThatItStandsFor) {
   std::vector<std::vector<float>> first;  // of the first instruction set
   for_each_isa([&] {

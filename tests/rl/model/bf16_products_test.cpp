@@ -1,5 +1,5 @@
-// Training with products in bf16: near the fp32 numbers, the same bits on any number of threads,
-// and as they were computed in what backward computes again.
+// Training with products in bf16: near the fp32 numbers, and the same bits on any number of
+// threads. What backward computes again is as it was computed before.
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Metadata of GGUF files that changes what a model computes or where it stops: computed as in the
-// folder of Hugging Face's form that says the same, or refused by name.
+// Metadata of GGUF files that changes what a model computes or where it stops. A model computes as
+// in the folder of Hugging Face's form that says the same, or is refused by name.
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 

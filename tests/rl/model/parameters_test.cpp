@@ -222,8 +222,8 @@ TEST(Parameters, GgufRowsOfQueriesAndKeysAreUnpermuted) {
   source.add("output.weight", {17, 12});
   const auto parameters = Parameters::load(config, source, /*gguf_names=*/true);
   ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
-  // The file holds the rows of a head of six as 0 3 1 4 2 5: its row 2i is our row i, its row 2i +
-  // 1 our row 3 + i.
+  // The file holds the rows of a head of six as 0 3 1 4 2 5. Its row 2i is our row i, and its row
+  // 2i + 1 is our row 3 + i.
   const float* q = parameters->data("model.layers.0.self_attn.q_proj.weight");
   const std::vector<int> order = {0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11};
   for (std::size_t row = 0; row < order.size(); ++row) {

@@ -54,8 +54,8 @@ Model open(const std::filesystem::path& path, bool gguf = false) {
   return model;
 }
 
-/// What reading `range` alone may cost: its elements; of a parameter that is stored in another
-/// order, all of it; of the others at most a block at either end.
+/// What reading `range` alone may cost: its elements. Of a parameter that is stored in another
+/// order it is all of it, of the others at most a block at either end.
 std::int64_t elements_read_max(const Model& model, ArenaRange range) {
   std::int64_t most = 0;
   for (const ParameterSpec& spec : model.whole->specs()) {

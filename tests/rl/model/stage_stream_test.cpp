@@ -136,7 +136,7 @@ TEST(StageStream, WhatDoesNotTrainHasNoGraph) {
 }
 
 // The last stage asks for gradients of embeddings in the midst of the first one's other messages,
-// the oldest pass first; the first one goes on with its own.
+// the oldest pass first. The first one goes on with its own.
 TEST(StageStream, GradientsOfEmbeddingsGoToTheLastStageToo) {
   expect_all_ok(on_stages(3, [](const StageStream& stream) {
     if (stream.is_first()) {

@@ -1,6 +1,6 @@
-// The host side of the real libtorch_cuda.so, over a GPU that computes nothing: which operators it
-// refuses, and how many launches, products, copies and waits a step costs. bounds.json has the
-// numbers of now.
+// The host side of the real libtorch_cuda.so, over a GPU that computes nothing. The tests see which
+// operators it refuses, and how many launches, products, copies and waits a step costs. bounds.json
+// has the numbers of now.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -27,8 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The folder of LibTorch's libraries with those of CUDA among them: the one that this program runs
-// with, or the one that .ci/fetch_wheels.sh filled in STARLING_CACHE.
+// The folder of LibTorch's libraries with those of CUDA among them. It is the one that this program
+// runs with, or the one that .ci/fetch_wheels.sh filled in STARLING_CACHE.
 fs::path libraries_with_cuda() {
   std::error_code ignored;
   const auto has_cuda = [&](const fs::path& folder) {

@@ -40,8 +40,9 @@ inline float made_up_gradient(int rank, int pass, std::int64_t element) {
   return static_cast<float>((rank + 1) * 7 + pass * 100 + element % 5);
 }
 
-/// Writes a rank's made-up gradients where a pass would: what comes behind a layer when the pass
-/// goes back to it, the rest at its end. It must be made before what adds the gradients up.
+/// Writes a rank's made-up gradients where a pass would. It writes what comes behind a layer when
+/// the pass goes back to the layer, and the rest at the pass's end. It must be made before what
+/// adds the gradients up.
 class GradientWriter final : public LayerListener {
  public:
   /// What it does before the unit's gradients, if it is not null.

@@ -98,7 +98,7 @@ TEST(UnitSums, RoundsAddTheRanksThatTheyName) {
 }
 
 // Four ranks in two teams of two positions: rank p * 2 + d. The second position computes the
-// gradient of layer 1 and of half of the embeddings; the leaves are of ranks 2 (of team 0) and 1
+// gradient of layer 1 and of half of the embeddings. The leaves are of ranks 2 (of team 0) and 1
 // (of team 1).
 TEST(UnitSums, OfATeamTheRankAddsThatHasTheGradient) {
   on_unit_ranks(4, false, [](const UnitRank& mine) {

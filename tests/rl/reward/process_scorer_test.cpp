@@ -278,8 +278,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   EXPECT_EQ(batch->counts.crashes, 2);
 }
 
-// Calls a function that hangs once it has started a process in its own session and told its
-// number in the file `told`; gives whether that process still runs afterwards.
+// Calls a function that hangs once it has started a process in its own session and told its number
+// in the file `told`. Gives whether that process still runs afterwards.
 class EndsWithItsCall : public PythonScorer {
  protected:
   bool outlives_its_call(const std::string& starts_it, const std::string& imports = "") {
@@ -645,8 +645,8 @@ TEST_F(PreparedScores, ThatNobodyAsksForAreForgotten) {
   wait_for_calls(6);  // it ends with the scorer
 }
 
-// The first try of "slow" answers while the first call of the next batch is on its way, which ends
-// once that answer is sent, or its process has ended.
+// The first try of "slow" answers while the first call of the next batch is on its way. That call
+// ends once the answer is sent, or the process of the try has ended.
 TEST_F(PreparedScores, ATryThatWasOvertakenDoesNotAnswerForALaterCall) {
   limits_.overtake = true;
   const auto scorer = make(kPythonWaits + R"python(

@@ -72,8 +72,8 @@ TEST(EngineInt8, GivesARequestTheSameBitsWhateverElseRuns) {
   }
 }
 
-// Every family, mixtures of experts among them: near what fp32 says about the same tokens, and to
-// the bit what a pass of the trainer's kind over the same 8-bit weights says.
+// Every family, mixtures of experts among them. The engine is near what fp32 says about the same
+// tokens. It says to the bit what a pass of the trainer's kind over the same 8-bit weights says.
 TEST(EngineInt8, IsNearFp32OnTheFixtureModels) {
   int checked = 0;
   for (const std::filesystem::path& folder : testing::model_cases()) {

@@ -29,7 +29,8 @@ def hashes(of):
     return {"%x" % (block << 12): "%016x" % hash for block, hash in blocks.items()}
 
 
-# By mark: whether the character goes behind it where it stands before it, and before it where it stands behind; of what has no own form.
+# By mark, of a character without an own form: whether it goes behind the mark where it stands before it. Then whether it goes
+# before the mark where it stands behind it.
 def order(c):
     form = normalizers.NFD().normalize_str
     if form(chr(c)) != chr(c):

@@ -55,8 +55,8 @@ TEST(TokenizerCorners, EqualTheWheels) {
   EXPECT_GT(compared, 30);
 }
 
-// Where the wheel panics, and where it keeps a special token that it was asked to leave out (its
-// normalized form is not in its list of special ones): here neither happens.
+// Where the wheel panics, and where it keeps a special token that it was asked to leave out. (The
+// token's normalized form is not in its list of special ones.) Here neither happens.
 TEST(TokenizerCorners, BetterThanTheWheel) {
   json j = reference().at(0).at("tokenizer");
   j["added_tokens"] = json::parse(

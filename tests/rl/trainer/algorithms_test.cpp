@@ -288,7 +288,7 @@ TEST_F(DefinitionTest, LoggedAdvantagesAreThoseThatAreLearnedFrom) {
 }
 
 // Where every ratio is 1: the value of each loss by hand, and which gradients are the same. GSPO,
-// GMPO and SAPO are means over sequences of means over tokens, GRPO and CISPO means over tokens;
+// GMPO and SAPO are means over sequences of means over tokens, GRPO and CISPO means over tokens.
 // CISPO's value has the log-prob in place of the ratio, and SAPO's gate is 2 / tau there.
 TEST_F(DefinitionTest, OnPolicyLossesAreThoseOfTheirNames) {
   const std::string mode = std::string(kActor) + "policy_loss.loss_mode=";
@@ -335,8 +335,8 @@ TEST_F(DefinitionTest, OnPolicyLossesAreThoseOfTheirNames) {
   EXPECT_GT(std::abs(over_sequences.front() - over_tokens.front()), 1e-2 * over_tokens.front());
 }
 
-// Once ratios have left 1, with bounds that are narrow: GRPO and GSPO hold back what would go
-// further only, CISPO every token outside, GMPO tells the two signs apart, and SAPO has no bounds.
+// Once ratios have left 1, with bounds that are narrow. GRPO and GSPO hold back only what would go
+// further, CISPO every token outside. GMPO tells the two signs apart, and SAPO has no bounds.
 TEST_F(DefinitionTest, OffPolicyLossesHoldBackWhatTheirNamesSay) {
   const std::string actor = kActor;
   const std::string narrow = actor + "clip_ratio=1e-3 " + actor + "clip_ratio_low=1e-3 " + actor +
@@ -452,7 +452,7 @@ TEST_F(DefinitionTest, PfPpoLearnsFromRightResponses) {
 }
 
 // What steps leave to the next ones besides weights: the KL controller, the reward's statistics,
-// the place in the data after several rounds a step, and every optimizer's state.
+// and every optimizer's state. Also the place in the data after several rounds a step.
 TEST_F(TrainerTest, AlgorithmsResumeWithTheSameNumbers) {
   const std::string actor = kActor;
   for (const auto& [name, options] : std::vector<std::pair<std::string, std::string>>{

@@ -126,8 +126,8 @@ TEST_F(DistillationTest, TwoWorkersTakeTheStepsOfOne) {
   }
 }
 
-// Of a student that does not change, and a teacher that is the student itself for some rows: what
-// the other teacher says of the rest is all there is.
+// The student does not change, and for some rows the teacher is the student itself. What the other
+// teacher says of the rest is all there is.
 TEST_F(DistillationTest, OfSeveralTeachersEachScoresTheSamplesOfItsRows) {
   fs::create_directories(folder_);
   const fs::path data = folder_ / "rows.jsonl";

@@ -1,4 +1,4 @@
-// Four workers below a limit of memory that copies of the model on each would exceed: what is kept
+// Four workers below a limit of memory that copies of the model on each would exceed. What is kept
 // once trains there, to the same model.
 #include <gtest/gtest.h>
 

@@ -192,9 +192,9 @@ TEST_F(SurvivalTest, TheCheckpointBeforeARuinousStepStays) {
   EXPECT_EQ(back.code, 0) << back.output;
 }
 
-// Each kind of run that goes wrong, with the limits that a user has who sets none (but for the
-// distance from a reference that knows nothing: it is no more than the logarithm of the
-// vocabulary). One that goes well tells nothing.
+// Each kind of run that goes wrong, with the limits that a user has who sets none. One is set
+// only for the distance from a reference that knows nothing, which is no more than the logarithm of
+// the vocabulary. A run that goes well tells nothing.
 TEST_F(SurvivalTest, EachKindOfFailureIsTold) {
   fs::create_directories(folder_);
   std::ofstream(folder_ / "nothing.py") << "def compute_score(data_source, solution_str, "

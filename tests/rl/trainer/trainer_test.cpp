@@ -338,8 +338,8 @@ bool expect_same_steps(const std::vector<std::vector<nlohmann::json>>& runs) {
   return moved;
 }
 
-// Responses of 1 to 16 tokens. What is computed does not depend on who computes it, with estimates
-// and references of each token, samples without a score and rewards of the user's, too.
+// Responses of 1 to 16 tokens. What is computed does not depend on who computes it. That holds with
+// estimates and references of each token, samples without a score and rewards of the user's, too.
 TEST_F(TrainerTest, SamplesAreSpreadOverWorkersByTheirTokens) {
   const fs::path reward = folder_ / "reward.py";
   fs::create_directories(folder_);

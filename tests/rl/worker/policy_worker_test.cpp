@@ -501,7 +501,7 @@ TEST_F(PolicyWorkerTest, SavedAndLoadedItContinuesWithTheSameBits) {
   EXPECT_EQ(through->weights_checksum(), resumed->weights_checksum());
 }
 
-// The second copy is taken in the memory of the first, while the worker has learned more; what is
+// The second copy is taken in the memory of the first, while the worker has learned more. What is
 // written is of when it was taken.
 TEST_F(PolicyWorkerTest, WhatIsWrittenIsWhatWasTaken) {
   const auto worker = make(options());
@@ -564,7 +564,7 @@ TEST_F(PolicyWorkerTest, RefusesPlansThatDoNotFit) {
             runtime::ErrorCode::kInvalidArgument);
 }
 
-// The value head's gradient reaches the backbone in the policy's own step: with no advantage to
+// The value head's gradient reaches the backbone in the policy's own step. With no advantage to
 // follow, the weights below the head move all the same.
 TEST_F(PolicyWorkerTest, ACriticOnTheBackboneLearnsInThePolicysPasses) {
   PolicyOptions shared = options();
