@@ -107,21 +107,21 @@ class WorkerGroup {
   const runtime::ActorHandle<T>& leader() const { return actors_[0]; }
 
   /// What the group has to save now, to be written into a folder below WorkerSpec::run_folder. With
-  /// `beside`: during the calls that follow, from a copy that is taken here. Else without one in
+  /// `async`: during the calls that follow, from a copy that is taken here. Else without one in
   /// the line of a member's calls, before the next of them. Members that keep it once together
   /// write their parts, if all see the run's folder; else the leader writes. Errors: those of
   /// Runtime::get, of writing with the rank.
-  runtime::Result<WriteState> state(bool beside) const {
+  runtime::Result<WriteState> state(bool async) const {
     const auto in_parts = fetch(&T::begin_save, run_folder_);
     if (!in_parts.ok()) return in_parts.status();
-    return state_of(in_parts->front() ? size() : 1, beside);
+    return state_of(in_parts->front() ? size() : 1, async);
   }
 
   /// The same without a copy, by the leader alone, into any folder.
   runtime::Result<WriteState> leaders_state() const {
     const runtime::Status collected = fetch(&T::collect_state);
     if (!collected.ok()) return collected;
-    return state_of(1, /*beside=*/false);
+    return state_of(1, /*async=*/false);
   }
 
   /// Ends the members.
@@ -136,15 +136,15 @@ class WorkerGroup {
       : runtime_(&runtime), actors_(std::move(actors)), rank_timeout_(rank_timeout) {}
 
   // The first `writers` members write.
-  runtime::Result<WriteState> state_of(std::size_t writers, bool beside) const {
+  runtime::Result<WriteState> state_of(std::size_t writers, bool async) const {
     std::vector<runtime::ActorHandle<T>> members;
     for (std::size_t rank = 0; rank < writers; ++rank) members.push_back(actors_[rank]);
     std::vector<runtime::ObjectRef<void>> copies;
     for (const auto& member : members)
-      if (beside) copies.push_back(member.call(&T::take_snapshot));
+      if (async) copies.push_back(member.call(&T::take_snapshot));
     if (const runtime::Status copied = runtime_->objects().gather(copies); !copied.ok())
       return copied;
-    const auto write = beside ? &T::write_snapshot : &T::save;
+    const auto write = async ? &T::write_snapshot : &T::save;
     return WriteState([runtime = runtime_, members, write](const std::filesystem::path& folder) {
       std::vector<runtime::ObjectRef<std::vector<std::string>>> files;
       for (const auto& member : members) files.push_back(member.call(write, folder.string()));

@@ -90,7 +90,7 @@ class DataStage {
 
   /// Model (or adapter) and optimizer of now, to be written as Learner::save() does, during the
   /// next steps or before them: see WorkerGroup::state().
-  virtual runtime::Result<WriteState> state(bool beside) const = 0;
+  virtual runtime::Result<WriteState> state(bool async) const = 0;
   virtual runtime::Status load(const std::filesystem::path& folder) = 0;
 };
 

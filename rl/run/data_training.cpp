@@ -102,9 +102,9 @@ nlohmann::ordered_json DataTraining::state(const RunProgress& progress) const {
           {"position", stage_.position()}};
 }
 
-Result<CheckpointSaver::WriteFiles> DataTraining::copy_state(bool beside,
+Result<CheckpointSaver::WriteFiles> DataTraining::copy_state(bool async,
                                                              nlohmann::ordered_json state) const {
-  const Result<WriteState> workers = stage_.state(beside);
+  const Result<WriteState> workers = stage_.state(async);
   if (!workers.ok()) return workers.status();
   return CheckpointSaver::WriteFiles(
       [state = std::move(state), yaml = setup_.config.to_yaml(),

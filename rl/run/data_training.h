@@ -31,7 +31,7 @@ class DataTraining : public Stage {
   AlarmAction alarm_action() const override { return alarms_.options().action; }
   nlohmann::ordered_json state(const RunProgress& progress) const override;
   runtime::Result<CheckpointSaver::WriteFiles> copy_state(
-      bool beside, nlohmann::ordered_json state) const override;
+      bool async, nlohmann::ordered_json state) const override;
   runtime::Result<std::int64_t> restore(const std::filesystem::path& folder,
                                         const nlohmann::ordered_json& state) override;
 

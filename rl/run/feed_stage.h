@@ -23,8 +23,8 @@ namespace rl {
 /// ModelConfig::load.
 runtime::Result<EncodedRowsOptions> feed_options(const StageSetup& setup);
 
-/// `Feed` makes the steps that `Actor` computes.
-template <class Feed, class Actor>
+/// `Feed` makes the steps that the members of `Group`, which are `Actor`s, compute.
+template <class Feed, class Actor, class Group = WorkerGroup<Actor>>
 class FeedStage : public DataStage {
  public:
   using Step = typename decltype(std::declval<Feed&>().next())::value_type;
@@ -54,7 +54,7 @@ class FeedStage : public DataStage {
   runtime::Status resume(const nlohmann::json& position) override {
     return feed_->rows().resume(position);
   }
-  runtime::Result<WriteState> state(bool beside) const override { return workers_.state(beside); }
+  runtime::Result<WriteState> state(bool async) const override { return workers_.state(async); }
   runtime::Status load(const std::filesystem::path& folder) override {
     return workers_.fetch(&Actor::load, folder.string());
   }
@@ -86,7 +86,7 @@ class FeedStage : public DataStage {
 
   runtime::Status start_workers(runtime::Runtime& runtime, const WorkerSlots& slots,
                                 const WorkerSpec& spec) {
-    auto workers = WorkerGroup<Actor>::spawn(runtime, slots, /*reserves=*/true, spec);
+    auto workers = Group::spawn(runtime, slots, /*reserves=*/true, spec);
     if (!workers.ok()) return workers.status();
     workers_ = std::move(*workers);
     return {};
@@ -96,7 +96,7 @@ class FeedStage : public DataStage {
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<Feed> validation_feed_;  // null without validation data
   Step drawn_;
-  WorkerGroup<Actor> workers_;
+  Group workers_;
 };
 
 }  // namespace rl

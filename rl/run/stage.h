@@ -63,10 +63,10 @@ class Stage {
   /// The state of the run as a checkpoint has it (kRunStateFile).
   virtual nlohmann::ordered_json state(const RunProgress& progress) const = 0;
 
-  /// Copies what a checkpoint has; `beside`: during the next steps, else without a copy before
+  /// Copies what a checkpoint has; `async`: during the next steps, else without a copy before
   /// them.
   virtual runtime::Result<CheckpointSaver::WriteFiles> copy_state(
-      bool beside, nlohmann::ordered_json state) const = 0;
+      bool async, nlohmann::ordered_json state) const = 0;
 
   /// Continues from a checkpoint whose state is `state`. Returns its step.
   virtual runtime::Result<std::int64_t> restore(const std::filesystem::path& folder,

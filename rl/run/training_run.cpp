@@ -110,9 +110,9 @@ void TrainingRun::record(Metrics metrics) {
 // No step follows the last one, so that it needs no copy.
 void TrainingRun::save(bool best, bool ends) {
   if ((!best && !saves_now()) || (!ends && saver_.losing())) return saver_.poll();
-  const bool beside = options_.async_save && !ends;
-  saver_.save(steps_done_, best, /*wait=*/!beside,
-              [this, beside] { return stage_.copy_state(beside, state()); });
+  const bool async = options_.async_save && !ends;
+  saver_.save(steps_done_, best, /*wait=*/!async,
+              [this, async] { return stage_.copy_state(async, state()); });
 }
 
 bool TrainingRun::saves_now() const {
@@ -123,7 +123,7 @@ bool TrainingRun::saves_now() const {
 // What was trained before something failed, unless it is on the disk.
 void TrainingRun::keep(const nlohmann::ordered_json& state) {
   if (options_.save.never() || steps_done_ == 0 || saver_.losing()) return;
-  saver_.keep(steps_done_, [this, &state] { return stage_.copy_state(/*beside=*/false, state); });
+  saver_.keep(steps_done_, [this, &state] { return stage_.copy_state(/*async=*/false, state); });
 }
 
 nlohmann::ordered_json TrainingRun::state() const {
@@ -135,7 +135,7 @@ nlohmann::ordered_json TrainingRun::state() const {
 
 Result<std::filesystem::path> TrainingRun::save_checkpoint() {
   return saver_.save_now(steps_done_,
-                         [this] { return stage_.copy_state(/*beside=*/false, state()); });
+                         [this] { return stage_.copy_state(/*async=*/false, state()); });
 }
 
 Status TrainingRun::restore(const std::filesystem::path& folder) {

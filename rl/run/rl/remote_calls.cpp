@@ -194,12 +194,12 @@ Result<Metrics> RemoteUpdate::update_policy(const BatchRefs& batches,
   return sum_metrics(*updated);
 }
 
-Result<StateCalls::Write> RemoteState::policy_state(bool beside) const {
-  return roles_.policy.state(beside);
+Result<StateCalls::Write> RemoteState::policy_state(bool async) const {
+  return roles_.policy.state(async);
 }
 
-Result<StateCalls::Write> RemoteState::critic_state(bool beside) const {
-  return roles_.critic.state(beside);
+Result<StateCalls::Write> RemoteState::critic_state(bool async) const {
+  return roles_.critic.state(async);
 }
 
 runtime::Status RemoteState::load_policy(const std::filesystem::path& folder) {

@@ -11,8 +11,8 @@
 
 namespace rl {
 
-/// With `scores_early` the reward hears of each response as soon as it is there, so that a scorer
-/// which hangs costs what is left of its time limit then.
+/// With `scores_early` the reward hears of each response as soon as it is there. A scorer that hangs
+/// then costs what is left of its time limit.
 class RemoteGenerate : public GenerateCalls {
  public:
   RemoteGenerate(const Roles& roles, bool scores_early)
@@ -164,8 +164,8 @@ class RemoteState : public StateCalls {
   explicit RemoteState(const Roles& roles) : roles_(roles) {}
 
   bool has_critic() const override { return !roles_.critic.empty(); }
-  runtime::Result<Write> policy_state(bool beside) const override;
-  runtime::Result<Write> critic_state(bool beside) const override;
+  runtime::Result<Write> policy_state(bool async) const override;
+  runtime::Result<Write> critic_state(bool async) const override;
   runtime::Status load_policy(const std::filesystem::path& folder) override;
   runtime::Status load_critic(const std::filesystem::path& folder) override;
 

@@ -91,17 +91,17 @@ nlohmann::ordered_json RlCheckpoint::state(const RunProgress& progress, std::int
           {"focus", credit.focus}};
 }
 
-Result<CheckpointSaver::WriteFiles> RlCheckpoint::copy(bool beside,
+Result<CheckpointSaver::WriteFiles> RlCheckpoint::copy(bool async,
                                                        nlohmann::ordered_json state) const {
   Saving saving{{}, {}, std::move(state), {}};
   saving.files.push_back(
       {kSavedConfigFile, [yaml = config_.to_yaml()] { return Result<std::string>(yaml); }});
   for (StateFile& file : source_.state_files()) saving.files.push_back(std::move(file));
-  Result<StateCalls::Write> policy = models_.policy_state(beside);
+  Result<StateCalls::Write> policy = models_.policy_state(async);
   if (!policy.ok()) return policy.status();
   saving.policy = std::move(*policy);
   if (models_.has_critic()) {
-    Result<StateCalls::Write> critic = models_.critic_state(beside);
+    Result<StateCalls::Write> critic = models_.critic_state(async);
     if (!critic.ok()) return critic.status();
     saving.critic = std::move(*critic);
   }

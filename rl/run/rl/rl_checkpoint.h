@@ -22,7 +22,7 @@ class StageState {
  public:
   virtual ~StageState() = default;
   virtual nlohmann::ordered_json state(const RunProgress& progress, std::int64_t epoch) const = 0;
-  virtual runtime::Result<CheckpointSaver::WriteFiles> copy(bool beside,
+  virtual runtime::Result<CheckpointSaver::WriteFiles> copy(bool async,
                                                             nlohmann::ordered_json state) const = 0;
   virtual runtime::Result<SavedAt> restore(const std::filesystem::path& folder,
                                            const nlohmann::ordered_json& state) = 0;
@@ -43,7 +43,7 @@ class RlCheckpoint : public StageState {
         restored_{.kl_coefficient = options.kl_control.coefficient} {}
 
   nlohmann::ordered_json state(const RunProgress& progress, std::int64_t epoch) const override;
-  runtime::Result<CheckpointSaver::WriteFiles> copy(bool beside,
+  runtime::Result<CheckpointSaver::WriteFiles> copy(bool async,
                                                     nlohmann::ordered_json state) const override;
   runtime::Result<SavedAt> restore(const std::filesystem::path& folder,
                                    const nlohmann::ordered_json& state) override;

@@ -65,8 +65,8 @@ class RlStage : public Stage {
     return parts_.state.state(progress, epoch_);
   }
   runtime::Result<CheckpointSaver::WriteFiles> copy_state(
-      bool beside, nlohmann::ordered_json state) const override {
-    return parts_.state.copy(beside, std::move(state));
+      bool async, nlohmann::ordered_json state) const override {
+    return parts_.state.copy(async, std::move(state));
   }
   runtime::Result<std::int64_t> restore(const std::filesystem::path& folder,
                                         const nlohmann::ordered_json& state) override;

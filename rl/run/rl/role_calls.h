@@ -170,8 +170,8 @@ class StateCalls {
   virtual ~StateCalls() = default;
   virtual bool has_critic() const = 0;
   /// What there is to save now; see WorkerGroup::state().
-  virtual runtime::Result<Write> policy_state(bool beside) const = 0;
-  virtual runtime::Result<Write> critic_state(bool beside) const = 0;
+  virtual runtime::Result<Write> policy_state(bool async) const = 0;
+  virtual runtime::Result<Write> critic_state(bool async) const = 0;
   virtual runtime::Status load_policy(const std::filesystem::path& folder) = 0;
   virtual runtime::Status load_critic(const std::filesystem::path& folder) = 0;
 };

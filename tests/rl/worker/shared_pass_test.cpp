@@ -145,8 +145,8 @@ TEST(SharedPass, AnUndefinedLossTeachesNoRankAnything) {
   }));
 }
 
-// Of an adapter every rank has the gradient of its part, and the rank whose turn it is adds all of
-// it: two would count it twice.
+// Ranks that compute the same layers have an adapter's whole gradient each. The one whose turn it
+// is adds it: two would count it twice.
 TEST(SharedPass, OneRankAddsToAnAdapter) {
   const MicroBatch rows{0, 2};
   const auto with_adapter = [](Transformer& model) {

@@ -34,8 +34,8 @@ using Log = std::vector<std::string>;
 class FakeModels final : public StateCalls {
  public:
   bool has_critic() const override { return critic; }
-  Result<Write> policy_state(bool beside) const override { return state("policy", beside); }
-  Result<Write> critic_state(bool beside) const override { return state("critic", beside); }
+  Result<Write> policy_state(bool async) const override { return state("policy", async); }
+  Result<Write> critic_state(bool async) const override { return state("critic", async); }
   Status load_policy(const fs::path& folder) override {
     return done("policy from " + folder.filename().string());
   }
@@ -53,8 +53,8 @@ class FakeModels final : public StateCalls {
     const auto failure = fails.find(what);
     return failure == fails.end() ? Status() : failure->second;
   }
-  Result<Write> state(const std::string& model, bool beside) const {
-    const Status copied = done(model + (beside ? " beside" : " before"));
+  Result<Write> state(const std::string& model, bool async) const {
+    const Status copied = done(model + (async ? " async" : " before"));
     if (!copied.ok()) return copied;
     return Write([this, model](const fs::path& folder) {
       log.push_back(model + " begun");
@@ -368,9 +368,9 @@ TEST_F(RlCheckpointTest, WhatDoesNotLoadIsToldWithTheFolder) {
 }
 
 TEST_F(RlCheckpointTest, EachPartHasItsPlaceInACheckpoint) {
-  const auto files = write(checkpoint_->copy(/*beside=*/true, saved()));
+  const auto files = write(checkpoint_->copy(/*async=*/true, saved()));
   ASSERT_TRUE(files.ok()) << files.status().to_string();
-  EXPECT_EQ(models_.log, (Log{"policy beside", "critic beside", "policy begun", "critic begun",
+  EXPECT_EQ(models_.log, (Log{"policy async", "critic async", "policy begun", "critic begun",
                               "critic written", "policy written"}))
       << "both models write at the same time";
   EXPECT_EQ(*files, (std::vector<fs::path>{kRunStateFile, "critic/weights", "actor/weights",
@@ -384,7 +384,7 @@ TEST_F(RlCheckpointTest, EachPartHasItsPlaceInACheckpoint) {
 }
 
 TEST_F(RlCheckpointTest, ACheckpointIsOfTheTimeOfItsCopy) {
-  const auto copied = checkpoint_->copy(/*beside=*/false, saved());
+  const auto copied = checkpoint_->copy(/*async=*/false, saved());
   source_.value = std::string("of the next step");
   ASSERT_TRUE(write(copied).ok());
   EXPECT_EQ(models_.log[0], "policy before");
@@ -393,19 +393,19 @@ TEST_F(RlCheckpointTest, ACheckpointIsOfTheTimeOfItsCopy) {
 
 TEST_F(RlCheckpointTest, WithoutACriticThereIsNoFolderOfIt) {
   models_.critic = false;
-  const auto files = write(checkpoint_->copy(/*beside=*/true, saved()));
+  const auto files = write(checkpoint_->copy(/*async=*/true, saved()));
   ASSERT_TRUE(files.ok());
-  EXPECT_EQ(models_.log, (Log{"policy beside", "policy begun", "policy written"}));
+  EXPECT_EQ(models_.log, (Log{"policy async", "policy begun", "policy written"}));
   EXPECT_EQ(*files, (std::vector<fs::path>{kRunStateFile, "actor/weights", kSavedConfigFile,
                                            "samples.bin"}));
 }
 
 TEST_F(RlCheckpointTest, AModelThatCannotBeCopiedEndsTheCopy) {
   const Status died = runtime::actor_died("policy 0 died");
-  models_.fails = {{"policy beside", died}};
+  models_.fails = {{"policy async", died}};
   EXPECT_EQ(checkpoint_->copy(true, saved()).status(), died);
-  EXPECT_EQ(models_.log, Log{"policy beside"});
-  models_.fails = {{"critic beside", died}};
+  EXPECT_EQ(models_.log, Log{"policy async"});
+  models_.fails = {{"critic async", died}};
   EXPECT_EQ(checkpoint_->copy(true, saved()).status(), died);
 }
 
