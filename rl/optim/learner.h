@@ -48,7 +48,7 @@ struct LearnerOptions {
                                       // the CPU at most kMoments
   std::int64_t shard_ranks = 0;       // at ZeroLevel::kWeights; see UnitWeightsOptions
   bool reshard_after_forward = true;  // at ZeroLevel::kWeights; see UnitWeightsOptions
-  GradientCompressionOptions compression;  // up to ZeroLevel::kMoments, without a team, on the CPU
+  GradientCompressionOptions compression;  // up to ZeroLevel::kMoments, without a team
   PassSharing sharing;                     // who makes TrainingRanks reads how many ranks there are
   OffloadOptions offload;                  // of a model on a device
 };

@@ -140,8 +140,8 @@ std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts);
 std::int64_t device_peak(std::span<const DeviceMemory> roles);
 
 /// The process itself: LibTorch and the runtime, and what backward brings with it where there is
-/// one.
-MemoryPart process_memory(bool trains);
+/// one; with a model on a CUDA device the libraries of CUDA and what they keep on the host.
+MemoryPart process_memory(bool trains, bool on_device = false);
 
 /// "135 MB": two to three digits.
 std::string bytes_text(std::int64_t bytes);

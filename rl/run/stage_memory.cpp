@@ -91,7 +91,7 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
       role.parts.push_back(std::move(part));
   }
   if (on_device) role.parts = host_memory(role.parts);
-  role.parts.push_back(process_memory(/*trains=*/true));
+  role.parts.push_back(process_memory(/*trains=*/true, on_device));
   return role;
 }
 

@@ -42,9 +42,6 @@ Status check_company(const Config& config, const std::string& role) {
   if (*leaves)
     return refuse(std::string(kLeavesKey) + "=" + std::to_string(**leaves) +
                   ", which promises the same numbers on any number of workers");
-  const Result<std::optional<std::string>> device = training_device(config);
-  if (!device.ok()) return device.status();
-  if (*device) return refuse("trainer.device=" + **device);
   return {};
 }
 

@@ -14,8 +14,7 @@ inline constexpr const char* kCompressionKey = "trainer.gradient_compression";
 inline constexpr const char* kTopKRatioKey = "trainer.gradient_topk_ratio";
 
 /// How a role's gradients are compressed. kInvalidArgument names both keys: what does not go with
-/// it, which is levels 2 and 3 of the role, passes that workers share, leaves, and another device
-/// than the CPU.
+/// it, which is levels 2 and 3 of the role, passes that workers share, and leaves.
 runtime::Result<GradientCompressionOptions> compression_from_config(const Config& config,
                                                                     const std::string& role);
 

@@ -356,10 +356,11 @@ class RoleCounter {
         (role.devices_of_its_own ? drawing : devices).push_back(device_memory(role));
         role.parts = host_memory(role.parts);
       }
-      const bool trains =
-          std::any_of(role.parts.begin(), role.parts.end(),
-                      [](const MemoryPart& part) { return part.name == "optimizer"; });
-      role.parts.push_back(process_memory(trains));
+      const auto has = [&](const char* name) {
+        return std::any_of(role.parts.begin(), role.parts.end(),
+                           [&](const MemoryPart& part) { return part.name == name; });
+      };
+      role.parts.push_back(process_memory(has("optimizer"), on_device_ && has("weights")));
     }
     if (on_device_) memory_.device_bytes = device_peak(devices);
     if (!drawing.empty()) memory_.ahead_device_bytes = device_peak(drawing);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Workers that share one GPU: runs of the toy task whose numbers must not depend on what is kept once, what is offloaded, or where a
-# run was interrupted; and what is refused on a device. For a machine with a GPU; `cpu` tries the script itself.
-#   check_on_gpu.sh FOLDER_OF_PROGRAMS OUT [cuda|cpu]     a line a check; OUT has logs and metrics; exit code 1: a check failed
+# Workers that share one GPU: runs of the toy task, and what is refused on a device. The runs' numbers must not depend on what is kept
+# once, what is offloaded, or where a run was interrupted. For a machine with a GPU; `cpu` tries the script itself.
+#   check_on_gpu.sh FOLDER_OF_PROGRAMS OUT [cuda|cpu]     a line a check; OUT has logs and metrics; exit code 1: a check failed.
 # On the CPU nothing is refused, so these checks are left out.
 set -uo pipefail
 bin=$(cd "$1" && pwd) out=$2 device=${3:-cuda}
@@ -86,6 +86,13 @@ train interrupted "${two[@]}" "$policy_level=1" trainer.total_training_steps=2
 train interrupted "${two[@]}"
 same two interrupted
 
+train fp16 "${two[@]}" trainer.gradient_compression=fp16
+train fp16_again "${two[@]}" trainer.gradient_compression=fp16
+train topk "${two[@]}" trainer.gradient_compression=topk trainer.gradient_topk_ratio=0.1 "$policy_level=1"
+same fp16 fp16_again
+same two fp16 near
+same two topk near
+
 leaves=(trainer.gradient_leaves=2 "${fp32[@]}")
 train one_leaves "${leaves[@]}"
 train two_leaves "${leaves[@]}" "${two[@]}"
@@ -109,7 +116,7 @@ done
 
 if [ "$device" != cpu ]; then
   for key in "$policy_level=2" "$policy_level=3" parallel_config.tensor_parallel_size=2 parallel_config.pipeline_parallel_size=2 \
-    actor_rollout_ref.actor.ulysses_sequence_parallel_size=2 trainer.gradient_compression=fp16 actor_rollout_ref.ref.fsdp_config.zero_level=3; do
+    actor_rollout_ref.actor.ulysses_sequence_parallel_size=2 actor_rollout_ref.ref.fsdp_config.zero_level=3; do
     grpo_refuses "$key"
   done
   refuses engine.zero_level=3 sft "${rows[@]}" "${common[@]}" "${two[@]}"

@@ -278,6 +278,25 @@ TEST(MemoryPlan, OnADeviceRolesTakeTurns) {
   EXPECT_EQ(host(reference), 100);
 }
 
+TEST(MemoryPlan, GradientsAreAddedUpOnTheHost) {
+  MemoryOptions options{.workers = 2, .compresses_gradients = true, .on_device = true};
+  const auto parts = training_memory(small_config(), options);
+  options.compresses_gradients = false;
+  const auto whole = training_memory(small_config(), options);
+  const auto on_device = [](const std::vector<MemoryPart>& of) {
+    return device_memory({.role = "", .parts = of}).always;
+  };
+  ASSERT_GT(bytes_of(parts, "buckets of sums"), 0);
+  EXPECT_EQ(bytes_of(host_memory(parts), "buckets of sums"), bytes_of(parts, "buckets of sums"));
+  EXPECT_EQ(on_device(parts), on_device(whole));
+}
+
+TEST(MemoryPlan, AProcessWithADeviceHasItsLibraries) {
+  EXPECT_EQ(process_memory(true, true).bytes - process_memory(true).bytes,
+            process_memory(false, true).bytes - process_memory(false).bytes);
+  EXPECT_GT(process_memory(true, true).bytes, 1'000'000'000);
+}
+
 TEST(MemoryPlan, AttentionOnADeviceKeepsScoresAndGathers) {
   const ModelConfig config = small_config();
   MemoryOptions options{.forward_tokens = 10, .sequences = 64, .positions = 1'000'000};

@@ -41,8 +41,8 @@ void add_copy(std::vector<MemoryPart>& parts, const ModelConfig& model,
 }
 
 // With what a process takes itself.
-Parts process_with(std::vector<MemoryPart> parts, bool trains) {
-  parts.push_back(process_memory(trains));
+Parts process_with(std::vector<MemoryPart> parts, bool trains, bool on_device = false) {
+  parts.push_back(process_memory(trains, on_device));
   return parts_of(parts);
 }
 
@@ -425,8 +425,10 @@ TEST_F(RunMemoryTest, ModelsOnADeviceLeaveTheHostWithoutPasses) {
                           .gradients_leave = true};
   passes.sequences = 0;
   const RoleMemory reference{.role = "", .workers = 2, .parts = scoring_memory(model_, passes)};
-  EXPECT_EQ(parts_of(role("policy").parts), process_with(host_memory(policy.parts), true));
-  EXPECT_EQ(parts_of(role("reference").parts), process_with(host_memory(reference.parts), false));
+  EXPECT_EQ(parts_of(role("policy").parts), process_with(host_memory(policy.parts), true, true));
+  EXPECT_EQ(parts_of(role("reference").parts),
+            process_with(host_memory(reference.parts), false, true));
+  EXPECT_EQ(parts_of(role("reward").parts), process_with({}, false)) << "rules are on the host";
   const DeviceMemory both[] = {device_memory(policy), device_memory(reference)};
   EXPECT_EQ(memory().device_bytes, device_peak(both));
   EXPECT_EQ(memory().ahead_device_bytes, 0);
