@@ -567,7 +567,9 @@ ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& opt
     if (!impl_->tasks) {
       TaskPoolOptions pool_options;
       pool_options.lineage_bytes_max = impl_->options.lineage_bytes_max;
-      impl_->tasks = std::make_shared<TaskPool>(process, task_leases(process), pool_options);
+      impl_->tasks = std::make_shared<TaskPool>(
+          process->callers(), [process = process.get()] { return process->current_actor(); },
+          task_leases(process), pool_options);
       process->hear_of_drains([weak = std::weak_ptr<TaskPool>(impl_->tasks)](NodeId node) {
         if (auto tasks = weak.lock()) tasks->on_node_drains(node);
       });

@@ -2,17 +2,18 @@
 
 #include <utility>
 
+#include "runtime/call/actor_clients.h"
 #include "runtime/call/call_wire.h"
+#include "runtime/call/caller_context.h"
 #include "runtime/call/lineage.h"
 #include "runtime/call/outgoing_call.h"
-#include "runtime/call/process.h"
 #include "runtime/call/registry.h"
 #include "runtime/call/stored_object.h"
 #include "runtime/call/stream_state.h"
-#include "runtime/call/worker_link.h"
-#include "runtime/control/actor_directory.h"
 #include "runtime/core/timer.h"
+#include "runtime/observe/activity_page.h"
 #include "runtime/transport/channel.h"
+#include "runtime/transport/event_loop.h"
 
 namespace runtime {
 
@@ -81,26 +82,26 @@ ActorClient::Section::~Section() {
     client_->self_while_busy_ = client_;
   lock_.unlock();
   for (const BlockedCall& blocked : blocked_) client_->when_settled(blocked);
-  if (!lingering_.empty()) client_->process_->linger(std::move(lingering_));
+  if (!lingering_.empty()) client_->context_->objects.linger(std::move(lingering_));
   for (const FailedCall& failed : failed_) failed.call->fail(failed.why);
   for (const auto& tell : quiet) tell();
 }
 
-ActorClient::ActorClient(std::shared_ptr<Process> process, std::shared_ptr<WorkerLink> worker,
+ActorClient::ActorClient(CallerContextPtr context, std::shared_ptr<WorkerLink> worker,
                          const ActorAddress& address)
-    : process_(std::move(process)),
+    : context_(std::move(context)),
       target_(address),
       queue_(numbers_, target_.is_out_of_order()),
       link_(*this, std::move(worker), address.incarnation) {}
 
 ActorClient::~ActorClient() {
-  if (process_->is_forked()) {
+  if (context_->loop.is_forked()) {
     (void)new std::shared_ptr<Timer>(
         std::move(timer_));  // never destroyed: its loop's lock is not ours
     return;
   }
   link_.worker()->detach(id());  // no other thread has this client any more
-  process_->forget_client(id());
+  context_->clients.forget_client(id());
 }
 
 ActorAddress ActorClient::address() const {
@@ -115,6 +116,11 @@ ActorAddress ActorClient::address() const {
 std::shared_ptr<const WorkerLink> ActorClient::worker() const {
   std::lock_guard lock(mutex_);
   return link_.worker();
+}
+
+std::uint64_t ActorClient::incarnation() const {
+  std::lock_guard lock(mutex_);
+  return link_.incarnation();
 }
 
 bool ActorClient::is_restarting() const {
@@ -139,9 +145,9 @@ ObjectStatePtr ActorClient::call_stream(std::type_index type, const MethodKey& k
 ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder,
                                  std::chrono::milliseconds timeout, std::int32_t retries,
                                  std::shared_ptr<StreamState> stream) {
-  if (process_->is_forked()) return ObjectState::failed(process_, forked_status());
-  Result<const MethodEntry*> method = target_.find_method(process_->registry(), type, key);
-  if (!method.ok()) return ObjectState::failed(process_, method.status());
+  if (context_->loop.is_forked()) return context_->objects.failed(forked_status());
+  Result<const MethodEntry*> method = target_.find_method(context_->registry, type, key);
+  if (!method.ok()) return context_->objects.failed(method.status());
   const TimeLimit deadline(target_.limit(**method, timeout));
   if (!worker()->is_local()) {
     ObjectValue arguments;
@@ -149,10 +155,11 @@ ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Enc
     arguments.refs = encoder.take_refs();
     return submit(*method, std::move(arguments), deadline, retries, std::move(stream));
   }
-  Result<ObjectValue> arguments = process_->store(encoder, room_deadline(deadline.deadline));
+  Result<ObjectValue> arguments =
+      context_->objects.store(encoder, room_deadline(deadline.deadline));
   if (!arguments.ok())
-    return ObjectState::failed(process_,
-                               arguments.status().with_context("arguments of " + (*method)->name));
+    return context_->objects.failed(
+        arguments.status().with_context("arguments of " + (*method)->name));
   return submit(*method, *std::move(arguments), deadline, retries, std::move(stream));
 }
 
@@ -163,22 +170,23 @@ std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> 
                                                   std::int32_t retries) {
   std::vector<ObjectStatePtr> results;
   if (clients.empty()) return results;
-  if (const auto& process = clients.front()->process_; process->is_forked()) {
-    results.assign(clients.size(), ObjectState::failed(process, forked_status()));
+  const CallerContext& context = *clients.front()->context_;
+  if (context.loop.is_forked()) {
+    results.assign(clients.size(), context.objects.failed(forked_status()));
     return results;
   }
   // On other nodes too large arguments are read from the store: each node fetches them once,
   // however many members it has.
   Result<ObjectValue> arguments =
-      clients.front()->process_->store(encoder, room_deadline(deadline_after(timeout)));
+      context.objects.store(encoder, room_deadline(deadline_after(timeout)));
   for (ActorClient* client : clients) {
     const CallTarget& target = client->target_;
-    Result<const MethodEntry*> method = target.find_method(client->process_->registry(), type, key);
+    Result<const MethodEntry*> method = target.find_method(context.registry, type, key);
     if (!method.ok())
-      results.push_back(ObjectState::failed(client->process_, method.status()));
+      results.push_back(context.objects.failed(method.status()));
     else if (!arguments.ok())
-      results.push_back(ObjectState::failed(
-          client->process_, arguments.status().with_context("arguments of " + (*method)->name)));
+      results.push_back(context.objects.failed(
+          arguments.status().with_context("arguments of " + (*method)->name)));
     else
       results.push_back(
           client->submit(*method, *arguments, TimeLimit(target.limit(**method, timeout)), retries));
@@ -199,7 +207,7 @@ ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue argume
   call->deadline = limit.deadline;
   call->timeout = limit.timeout;
   call->retries_left = retries;
-  call->result = std::make_shared<ObjectState>(process_);
+  call->result = context_->objects.pending();
   call->result->set_producer(call);
   if (stream) stream->set_call(call);
   call->stream = std::move(stream);
@@ -252,7 +260,7 @@ void ActorClient::resume_calls() {
 
 Status ActorClient::cancel(const OutgoingCallPtr& call, CancelMode mode) {
   ActorClient& self = *call->client;
-  if (self.process_->is_forked()) return forked_status();
+  if (self.context_->loop.is_forked()) return forked_status();
   std::shared_ptr<Channel> channel;
   bool shared = false;
   {
@@ -290,7 +298,7 @@ void ActorClient::send(const OutgoingCallPtr& call, Section& section) {
       .incarnation = link_.incarnation(),
       .method = call->method->id,
       .deadline_ms = static_cast<std::uint64_t>(left.count()),
-      .session = process_->session(),
+      .session = context_->session,
       .sequence = numbers_.last() + 1,
       .acknowledged = numbers_.ended_up_to(),
       .lends = call->arguments.refers(),
@@ -302,7 +310,7 @@ void ActorClient::send(const OutgoingCallPtr& call, Section& section) {
   call->channel = link_.channel();
   const auto now_ns = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
-  const bool records = process_->activity() && process_->activity()->records(now_ns);
+  const bool records = context_->activity && context_->activity->records(now_ns);
   call->sent_ns = records ? now_ns : 0;
   if (records) call->sent_by = ActivityPage::thread_id();
   call->incarnation = link_.incarnation();
@@ -346,10 +354,9 @@ void ActorClient::on_channel_closed(const Channel* channel, Status reason) {
 void ActorClient::ask_cause(CauseQuestion question) {
   arm_timer(queue_.earliest_deadline());  // the answer may take longer than the calls have
   const std::uint64_t incarnation = question.incarnation;
-  ActorDirectory(process_->node())
-      .state(id(), incarnation, deadline_after(kCausePatience),
-             [self = shared_from_this(), question = std::move(question)](
-                 const Result<ActorState>& state) { self->on_cause(question, state); });
+  context_->node.state(id(), incarnation, deadline_after(kCausePatience),
+                       [self = shared_from_this(), question = std::move(question)](
+                           const Result<ActorState>& state) { self->on_cause(question, state); });
 }
 
 void ActorClient::on_cause(const CauseQuestion& question, const Result<ActorState>& state) {
@@ -365,10 +372,10 @@ void ActorClient::on_cause(const CauseQuestion& question, const Result<ActorStat
 }
 
 void ActorClient::pause(std::chrono::milliseconds time) {
-  process_->loop().post([weak = weak_from_this(), time] {
+  context_->loop.post([weak = weak_from_this(), time] {
     auto self = weak.lock();
     if (!self) return;
-    auto timer = std::make_shared<Timer>(self->process_->loop().executor(), time);
+    auto timer = std::make_shared<Timer>(self->context_->loop.executor(), time);
     timer->async_wait([weak, timer](const boost::system::error_code&) {
       if (auto client = weak.lock()) client->on_pause_over();
     });
@@ -393,11 +400,10 @@ void ActorClient::end(const Status& why, Section& section) {
 }
 
 void ActorClient::ask_address() {
-  ActorDirectory(process_->node())
-      .resolve(id(), deadline_after(kAddressPatience),
-               [self = shared_from_this()](const Result<ActorAddress>& address) {
-                 self->on_address(address);
-               });
+  context_->node.resolve(id(), deadline_after(kAddressPatience),
+                         [self = shared_from_this()](const Result<ActorAddress>& address) {
+                           self->on_address(address);
+                         });
 }
 
 void ActorClient::on_address(const Result<ActorAddress>& address) {
@@ -413,7 +419,8 @@ void ActorClient::on_address(const Result<ActorAddress>& address) {
 
 void ActorClient::move_to(const ActorAddress& newer, Section& section) {
   // A process that has ended may have had no time to say so.
-  if (link_.move_to(process_->link_for(newer), newer.incarnation)) section.drop_lent();
+  if (link_.move_to(context_->clients.link_for(context_, newer), newer.incarnation))
+    section.drop_lent();
 }
 
 void ActorClient::adopt(const ActorAddress& newer) {
@@ -481,9 +488,9 @@ void ActorClient::on_result(const OutgoingCallPtr& call, Message reply) {
   }
   CallReply decoded;
   ObjectValue value;
-  Status status = decode_reply(
-      reply.meta, take_payload(reply), process_,
-      [&] { return hold_result(call->channel, call->sequence); }, &decoded, &value);
+  Status status = context_->objects.decode_reply(
+      reply.meta, take_payload(reply), [&] { return hold_result(call->channel, call->sequence); },
+      &decoded, &value);
   if (status.ok() && decoded.gone) {
     Section section(*this);
     return link_.is_closed() ? section.fail(call, link_.closed()) : put_back(call, decoded.status);
@@ -534,9 +541,9 @@ void ActorClient::on_stream_item(const std::shared_ptr<Channel>& from, std::uint
     std::lock_guard lock(mutex_);
     stream = streams_.find(sequence);
   }
-  Result<ObjectValue> value =
-      decode_stream_item(message.meta, take_payload(message), process_,
-                         [&](std::uint64_t lend_id) { return hold_result(from, lend_id); });
+  Result<ObjectValue> value = context_->objects.decode_stream_item(
+      message.meta, take_payload(message),
+      [&](std::uint64_t lend_id) { return hold_result(from, lend_id); });
   if (!stream) return;  // its reader has given up; the value's lease has told the actor
   if (value.ok())
     stream->put(*std::move(value));
@@ -566,8 +573,8 @@ void ActorClient::visit_lent(const std::function<void(const ObjectLocation&, boo
 void ActorClient::arm_timer(Deadline at) {
   if (at >= timer_at_) return;
   timer_at_ = at;
-  if (!timer_) timer_ = std::make_shared<Timer>(process_->loop().executor());
-  process_->loop().post([timer = timer_, weak = weak_from_this(), at] {
+  if (!timer_) timer_ = std::make_shared<Timer>(context_->loop.executor());
+  context_->loop.post([timer = timer_, weak = weak_from_this(), at] {
     timer->expires_at(at);
     timer->async_wait([weak, timer](const boost::system::error_code& ec) {
       auto self = weak.lock();

@@ -29,6 +29,7 @@
 #include "runtime/call/method.h"
 #include "runtime/call/object_state.h"
 #include "runtime/call/result_leases.h"
+#include "runtime/call/worker_link.h"
 #include "runtime/codec/encoder.h"
 #include "runtime/control/membership.h"
 #include "runtime/core/result.h"
@@ -38,9 +39,11 @@ namespace runtime {
 /// Size: the answers of link_'s requests and of each frame have a function, under one lock that
 /// keeps the order of calls.
 class ActorClient final : public std::enable_shared_from_this<ActorClient>,
+                          public WorkerLink::User,
                           private ActorLink::Requests {
  public:
-  ActorClient(std::shared_ptr<Process> process, std::shared_ptr<WorkerLink> worker,
+  /// For ActorClients::client_for().
+  ActorClient(CallerContextPtr context, std::shared_ptr<WorkerLink> worker,
               const ActorAddress& address);
   ActorClient(const ActorClient&) = delete;
   ActorClient& operator=(const ActorClient&) = delete;
@@ -53,7 +56,7 @@ class ActorClient final : public std::enable_shared_from_this<ActorClient>,
   ActorAddress address() const;
   /// Where the actor is, as another process knew it: what is older is given up.
   void adopt(const ActorAddress& newer);
-  const std::shared_ptr<Process>& process() const { return process_; }
+  const CallerContextPtr& context() const { return context_; }
   /// "Counter 7f3a0011", for messages.
   std::string describe() const { return target_.describe(); }
 
@@ -112,11 +115,11 @@ class ActorClient final : public std::enable_shared_from_this<ActorClient>,
   /// Fails everything in line and everything later with `reason`.
   void close(Status reason);
 
-  // For the WorkerLink, on the event loop.
-  void on_connected(const WorkerLink* worker, Result<std::shared_ptr<Channel>> channel);
+  std::uint64_t incarnation() const override;
+  void on_connected(const WorkerLink* worker, Result<std::shared_ptr<Channel>> channel) override;
   void on_notice(const std::shared_ptr<Channel>& from, const CallNotice& notice,
-                 const Message& message);
-  void on_channel_closed(const Channel* channel, Status reason);
+                 const Message& message) override;
+  void on_channel_closed(const Channel* channel, Status reason) override;
 
  private:
   class Section;
@@ -157,7 +160,7 @@ class ActorClient final : public std::enable_shared_from_this<ActorClient>,
   void end(const Status& why, Section& section);
   void arm_timer(Deadline at);
 
-  const std::shared_ptr<Process> process_;
+  const CallerContextPtr context_;
   const CallTarget target_;
 
   mutable std::mutex mutex_;  // guards what follows; held while a call is handed to the channel, so

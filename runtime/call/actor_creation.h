@@ -11,14 +11,15 @@ namespace runtime {
 class ActorCreation final : public AwaitedActor {
  public:
   /// Makes it what `created` waits for. The process keeps it until the creation is answered.
-  static std::shared_ptr<ActorCreation> of(const ObjectStatePtr& created, const ActorSpec& spec,
+  static std::shared_ptr<ActorCreation> of(NodeClient& node, const ObjectStatePtr& created,
+                                           const ActorSpec& spec,
                                            std::chrono::milliseconds timeout);
 
   /// A creation that fails ends the actor.
   Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override;
 
  private:
-  ActorCreation(const ObjectStatePtr& created, const ActorSpec& spec,
+  ActorCreation(NodeClient& node, const ObjectStatePtr& created, const ActorSpec& spec,
                 std::chrono::milliseconds timeout);
 
   const ActorId actor_;

@@ -75,7 +75,7 @@ OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKe
     return {nullptr,
             ObjectState::failed(
                 nullptr, invalid_argument("a stream_window of 0: no value could ever come"))};
-  auto stream = std::make_shared<StreamState>(client->process(), window);
+  auto stream = std::make_shared<StreamState>(client->context(), window);
   ObjectStatePtr result = client->call_stream(type, method, arguments, timeout, stream);
   return {std::move(stream), std::move(result)};
 }

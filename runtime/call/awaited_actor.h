@@ -6,15 +6,16 @@
 
 #include "runtime/call/awaited_call.h"
 #include "runtime/control/control.h"
+#include "runtime/control/node_client.h"
 
 namespace runtime {
 
 class AwaitedActor : public AwaitedCall {
  public:
-  /// `built` settles when the constructor has returned or failed. `who`: "Counter 7f3a0011".
-  /// `actor`: without a notice.
-  AwaitedActor(ObjectStatePtr built, const std::string& who, control::ConstructorAwaited actor,
-               bool has_own_limit);
+  /// `node` outlives what `built` refers to, which settles when the constructor has returned or
+  /// failed. `who`: "Counter 7f3a0011". `actor`: without a notice.
+  AwaitedActor(NodeClient& node, ObjectStatePtr built, const std::string& who,
+               control::ConstructorAwaited actor, bool has_own_limit);
 
   std::string describe() const override { return constructor_; }
   bool has_own_limit() const override { return has_own_limit_; }
@@ -28,13 +29,14 @@ class AwaitedActor : public AwaitedCall {
   Status with_cycle(const Status& why) const;
 
   /// As tell(), of any actor that may be on its way.
-  static void tell_builder(Process& process, control::ConstructorAwaited actor,
+  static void tell_builder(NodeClient& node, control::ConstructorAwaited actor,
                            const std::vector<WaitStep>& waits);
 
  protected:
-  Process& process() const { return *built_->process(); }
+  NodeClient& node() const { return node_; }
 
  private:
+  NodeClient& node_;
   const ObjectStatePtr built_;
   const std::string constructor_;
   const control::ConstructorAwaited actor_;

@@ -14,16 +14,23 @@ class awaitable;
 
 namespace runtime {
 
+class ActivityPage;
 class Channel;
 class Event;
+class EventLoop;
 class Timer;
+struct Endpoint;
 struct Message;
 struct ObjectLocation;
 
 class ActorClass;
 class ActorClient;
+class ActorClients;
+class BlockedCalls;
 class CallContext;
+struct CallerContext;
 struct CallNotice;
+struct CallReply;
 enum class CancelMode;
 struct CoroutineState;
 class Lineage;
@@ -49,6 +56,7 @@ class Stream;
 template <class T>
 class StreamWriter;
 
+using CallerContextPtr = std::shared_ptr<const CallerContext>;
 using OutgoingCallPtr = std::shared_ptr<OutgoingCall>;
 
 }  // namespace runtime

@@ -5,11 +5,11 @@
 
 #include "runtime/call/actor_client.h"
 #include "runtime/call/actor_options.h"
-#include "runtime/call/awaited_actor.h"
 #include "runtime/call/call_wire.h"
-#include "runtime/call/process.h"
+#include "runtime/call/caller_context.h"
 #include "runtime/call/registry.h"
 #include "runtime/call/worker_link.h"
+#include "runtime/observe/activity_page.h"
 
 namespace runtime {
 
@@ -30,8 +30,7 @@ bool OutgoingCall::has_own_limit() const {
 // No connection leads to an actor that is not there yet.
 void OutgoingCall::tell(const std::vector<WaitStep>& waits) const {
   if (result->is_settled()) return;
-  if (client->is_restarting())
-    return AwaitedActor::tell_builder(*client->process(), {client->id()}, waits);
+  if (client->is_restarting()) return client->context()->node.tell_builder(client->id(), waits);
   const std::uint64_t sent_as = sequence.load();
   const std::shared_ptr<Channel> open = sent_as != 0 ? client->worker()->channel() : nullptr;
   if (!open) return;  // it waits for something else than an actor
@@ -58,16 +57,16 @@ void OutgoingCall::fail(const Status& why) const {
 
 void OutgoingCall::record_end(bool failed) const {
   if (sent_ns == 0) return;
-  const Process& process = *client->process();
-  auto of_class = process.registry().find(client->class_name());
+  const CallerContext& context = *client->context();
+  auto of_class = context.registry.find(client->class_name());
   if (!of_class.ok()) return;
-  ActivityPage& page = *process.activity();
+  ActivityPage& page = *context.activity;
   const auto number = static_cast<std::size_t>(method - (*of_class)->methods().data());
   activity::TraceEvent event;
   event.kind = activity::EventKind::kCalled;
   event.begin_ns = sent_ns;
   event.duration_ns = activity_now() - sent_ns;
-  event.flow = call_flow(process.session(), client->id(), sequence);
+  event.flow = call_flow(context.session, client->id(), sequence);
   std::memcpy(&event.actor, client->id().bytes.data(), sizeof event.actor);
   event.tid = sent_by;
   event.method =

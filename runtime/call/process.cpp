@@ -5,6 +5,7 @@
 
 #include "runtime/call/actor_client.h"
 #include "runtime/call/actor_creation.h"
+#include "runtime/call/call_wire.h"
 #include "runtime/call/countdown.h"
 #include "runtime/call/object_table.h"
 #include "runtime/call/stored_object.h"
@@ -72,6 +73,10 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
   CHECK(!node_);
   node_ = std::move(node);
   show_activity();
+  node_of_callers_ = std::make_unique<NodeOfCallers>(loop_, *node_);
+  callers_ = std::make_unique<const CallerContext>(
+      CallerContext{loop_, *registry_, session_, activity_, shut_down_, blocked_calls_,
+                    *object_table_, clients_, *this, *node_of_callers_});
   objects_ = std::make_shared<ObjectClient>(node_->channel());
   ObjectClient::OwnerHooks hooks;
   hooks.hold = [table = object_table_](const ObjectLocation& location) { table->hold(location); };
@@ -154,7 +159,10 @@ void Process::evacuate(NodeId node, UniqueFunction<void(std::uint64_t)> done) {
         objects.pop_back();
         ++under_way;
         object->move_to_own_node(
-            self, deadline_after(kEvacuateTime),
+            deadline_after(kEvacuateTime),
+            [process = process](ObjectValue kept) {
+              return ObjectState::ready(process.lock(), std::move(kept));
+            },
             [all = shared_from_this(), id = object->location().id](Status status) {
               --all->under_way;
               // One that has ended is of no use to anybody.
@@ -182,25 +190,19 @@ void Process::shut_down() {
   if (shut_down_.exchange(true)) return;
   // What others refer to is copied from the node after this process's end.
   if (objects_ && drain_notice()) objects_->keep_all();
-  std::vector<std::shared_ptr<ActorClient>> clients;
-  std::vector<std::shared_ptr<WorkerLink>> links;
+  const std::vector<std::shared_ptr<ActorClient>> clients = clients_.clients();
+  const std::vector<std::shared_ptr<WorkerLink>> links = clients_.links();
   std::unordered_map<std::uint64_t, std::vector<ObjectValue>>
       lingering;  // dropped outside of the lock
   {
     std::lock_guard lock(mutex_);
-    for (auto& [id, weak] : clients_) {
-      if (auto client = weak.lock()) clients.push_back(std::move(client));
-    }
-    for (auto& [id, weak] : links_) {
-      if (auto link = weak.lock()) links.push_back(std::move(link));
-    }
     lent_to_constructors_.clear();
     lingering.swap(lingering_values_);
   }
   lingering.clear();
   object_table_->clear();
-  for (auto& client : clients) client->close(cancelled("the runtime was stopped"));
-  for (auto& link : links) link->close(cancelled("the runtime was stopped"));
+  for (const auto& client : clients) client->close(cancelled("the runtime was stopped"));
+  for (const auto& link : links) link->close(cancelled("the runtime was stopped"));
   if (node_) node_->channel()->close(cancelled("the runtime was stopped"));
   // Let the closes run their handlers, so that nothing waits for ever.
   Event drained(loop_);
@@ -210,51 +212,19 @@ void Process::shut_down() {
   callbacks_.stop();
 }
 
-std::shared_ptr<ActorClient> Process::client_for(const ActorAddress& address) {
-  std::shared_ptr<ActorClient> known;  // dropped outside of the lock
-  {
-    std::lock_guard lock(mutex_);
-    if (auto found = clients_.find(address.actor); found != clients_.end())
-      known = found->second.lock();
-  }
-  if (known) {
-    known->adopt(address);
-    return known;
-  }
-  std::shared_ptr<WorkerLink> link = link_for(address);
-  auto made = std::make_shared<ActorClient>(shared_from_this(), std::move(link), address);
-  std::lock_guard lock(mutex_);
-  auto& slot = clients_[address.actor];
-  known = slot.lock();
-  if (known) return known;  // made by another thread meanwhile
-  slot = made;
-  return made;
+ObjectStatePtr Process::pending() { return std::make_shared<ObjectState>(shared_from_this()); }
+
+Status Process::decode_reply(const Buffer& meta, Buffer payload,
+                             const std::function<std::shared_ptr<const void>()>& make_lease,
+                             CallReply* reply, ObjectValue* value) {
+  return runtime::decode_reply(meta, std::move(payload), shared_from_this(), make_lease, reply,
+                               value);
 }
 
-std::shared_ptr<ActorClient> Process::find_client(ActorId actor) const {
-  std::lock_guard lock(mutex_);
-  auto found = clients_.find(actor);
-  return found == clients_.end() ? nullptr : found->second.lock();
-}
-
-std::shared_ptr<WorkerLink> Process::link_for(const ActorAddress& address) {
-  std::lock_guard lock(mutex_);
-  auto& slot = links_[address.worker];
-  std::shared_ptr<WorkerLink> link = slot.lock();
-  if (!link) slot = link = std::make_shared<WorkerLink>(shared_from_this(), address);
-  return link;
-}
-
-void Process::forget_client(ActorId actor) {
-  std::lock_guard lock(mutex_);
-  if (auto found = clients_.find(actor); found != clients_.end() && found->second.expired())
-    clients_.erase(found);
-}
-
-void Process::forget_link(WorkerId worker) {
-  std::lock_guard lock(mutex_);
-  if (auto found = links_.find(worker); found != links_.end() && found->second.expired())
-    links_.erase(found);
+Result<ObjectValue> Process::decode_stream_item(
+    const Buffer& meta, Buffer payload,
+    const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_lease) {
+  return runtime::decode_stream_item(meta, std::move(payload), shared_from_this(), make_lease);
 }
 
 Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline,
@@ -334,13 +304,7 @@ void Process::linger(std::vector<ObjectValue> lent) {
 }
 
 object_wire::ProcessReport Process::report() const {
-  std::vector<std::shared_ptr<ActorClient>> clients;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [id, weak] : clients_) {
-      if (auto client = weak.lock()) clients.push_back(std::move(client));
-    }
-  }
+  const std::vector<std::shared_ptr<ActorClient>> clients = clients_.clients();
   object_wire::ProcessReport report =
       object_table_->report([&](const std::function<void(const ObjectLocation&, bool)>& visit) {
         for (const auto& client : clients) client->visit_lent(visit);
@@ -355,7 +319,7 @@ PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> le
   PendingActor pending{spec.actor, std::make_shared<ObjectState>(self),
                        std::make_shared<ActorAddress>()};
   ActorId actor = spec.actor;
-  auto creation = ActorCreation::of(pending.created, spec, timeout);
+  auto creation = ActorCreation::of(*node_, pending.created, spec, timeout);
   if (!lent.empty()) {
     std::lock_guard lock(mutex_);
     lent_to_constructors_[actor] = std::move(lent);
@@ -391,9 +355,9 @@ PendingActor Process::find_actor(const std::string& class_name, std::string name
                                  std::string name_space, Deadline deadline, bool has_own_limit) {
   PendingActor pending{
       {}, std::make_shared<ObjectState>(shared_from_this()), std::make_shared<ActorAddress>()};
-  auto search = std::make_shared<AwaitedActor>(pending.created, class_name + " \"" + name + '"',
-                                               control::ConstructorAwaited{{}, name, name_space},
-                                               has_own_limit);
+  auto search = std::make_shared<AwaitedActor>(
+      *node_, pending.created, class_name + " \"" + name + '"',
+      control::ConstructorAwaited{{}, name, name_space}, has_own_limit);
   pending.created->set_producer(search);
   ActorDirectory(*node_).resolve_name(
       std::move(name), std::move(name_space), deadline,

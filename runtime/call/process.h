@@ -15,12 +15,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/call/actor_clients.h"
 #include "runtime/call/actor_scope.h"
 #include "runtime/call/blocked_calls.h"
 #include "runtime/call/callback_thread.h"
+#include "runtime/call/caller_context.h"
 #include "runtime/call/countdown.h"
 #include "runtime/call/drain_hooks.h"
 #include "runtime/call/fwd.h"
+#include "runtime/call/node_of_callers.h"
 #include "runtime/call/object_state.h"
 #include "runtime/call/pending_actor.h"
 #include "runtime/call/registry.h"
@@ -35,13 +38,8 @@
 
 namespace runtime {
 
-/// How long a value that is needed now (an argument, a result) waits for room in a full store, at
-/// most until the deadline of its call.
-inline constexpr std::chrono::seconds kStoreWait{30};
-inline Deadline room_deadline(Deadline call) { return std::min(call, deadline_after(kStoreWait)); }
-
 /// Size: a member for each part of the cluster that a program uses.
-class Process : public std::enable_shared_from_this<Process> {
+class Process final : public std::enable_shared_from_this<Process>, private CallObjects {
  public:
   /// In a fork()ed child of this process it is never destroyed: its destructor would wait for
   /// threads of the parent.
@@ -67,29 +65,23 @@ class Process : public std::enable_shared_from_this<Process> {
   /// A number in this process's calls: another's may have the same sequence numbers.
   std::uint64_t session() const { return session_; }
 
-  /// The one client of this process for the actor; a newer incarnation replaces an older one.
-  std::shared_ptr<ActorClient> client_for(const ActorAddress& address);
+  /// What callers of actors need of this process, which it keeps. Once attached.
+  CallerContextPtr callers() const { return {shared_from_this(), callers_.get()}; }
+  std::shared_ptr<ActorClient> client_for(const ActorAddress& address) {
+    return clients_.client_for(callers(), address);
+  }
   /// The existing client for the actor; null: none.
-  std::shared_ptr<ActorClient> find_client(ActorId actor) const;
-  /// The connection to the worker process of that address, shared by the clients of its actors.
-  std::shared_ptr<WorkerLink> link_for(const ActorAddress& address);
-  /// For the destructors of clients and links; not with the mutex held.
-  void forget_client(ActorId actor);
-  void forget_link(WorkerId worker);
+  std::shared_ptr<ActorClient> find_client(ActorId actor) const { return clients_.find(actor); }
 
-  /// The encoded value: small ones as bytes, large ones (from kLargeArrayBytes) in the node's
-  /// shared memory. Errors: kResourceExhausted (no room by the deadline), kCancelled (told to stop
-  /// while it waited for room), kUnavailable.
-  Result<ObjectValue> store(Encoder& encoder, Deadline deadline, const std::stop_token& stop = {});
+  Result<ObjectValue> store(Encoder& encoder, Deadline deadline,
+                            const std::stop_token& stop = {}) override;
   /// The encoded value as bytes, of whatever size.
   ObjectValue inlined(Encoder& encoder);
   /// An object of another process. `indirect`: a process that does not own it passed it on.
   std::shared_ptr<StoredObject> borrow(ObjectLocation location, bool indirect);
   /// The same for an object whose owner ObjectClient::borrow_and_confirm has notified.
   std::shared_ptr<StoredObject> adopt_borrow(ObjectLocation location);
-  /// Keeps objects that were lent to a process that has died a moment longer: processes to which it
-  /// passed them on are about to report that they borrow them.
-  void linger(std::vector<ObjectValue> lent);
+  void linger(std::vector<ObjectValue> lent) override;
   ObjectClient& objects() { return *objects_; }
   ObjectTable& object_table() { return *object_table_; }
   BlockedCalls& blocked_calls() { return blocked_calls_; }
@@ -151,7 +143,17 @@ class Process : public std::enable_shared_from_this<Process> {
   std::atomic<bool> shut_down_{false};
   std::atomic<std::uint64_t> inline_objects_{0};
   BlockedCalls blocked_calls_;
+  ActorClients clients_;
+  std::unique_ptr<NodeOfCallers> node_of_callers_;
+  std::unique_ptr<const CallerContext> callers_;  // made by attach(), as is the one before
 
+  ObjectStatePtr pending() override;
+  Status decode_reply(const Buffer& meta, Buffer payload,
+                      const std::function<std::shared_ptr<const void>()>& make_lease,
+                      CallReply* reply, ObjectValue* value) override;
+  Result<ObjectValue> decode_stream_item(
+      const Buffer& meta, Buffer payload,
+      const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_lease) override;
   object_wire::ProcessReport report() const;
   void evacuate(NodeId node, UniqueFunction<void(std::uint64_t failed)> done);
   void show_activity();
@@ -164,8 +166,6 @@ class Process : public std::enable_shared_from_this<Process> {
   std::vector<std::function<void(NodeId)>> drain_handlers_;
   std::vector<NodeId> draining_;
   CallbackThread callbacks_;
-  std::unordered_map<ActorId, std::weak_ptr<ActorClient>> clients_;
-  std::unordered_map<WorkerId, std::weak_ptr<WorkerLink>> links_;
   std::unordered_map<ActorId, std::vector<ObjectStatePtr>> lent_to_constructors_;
 };
 

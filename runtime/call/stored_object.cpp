@@ -107,16 +107,17 @@ void StoredObject::bring_back(const ObjectLocation& at, const Status& why,
                 done = std::move(done)]() mutable { done(self->adopt(made)); });
 }
 
-void StoredObject::move_to_own_node(const std::shared_ptr<Process>& process, Deadline deadline,
+void StoredObject::move_to_own_node(Deadline deadline,
+                                    std::function<ObjectStatePtr(ObjectValue)> as_object,
                                     UniqueFunction<void(Status)> done) {
   const ObjectLocation at = location();
   client_->take_over(at, deadline,
-                     [self = shared_from_this(), process = std::weak_ptr<Process>(process), at,
+                     [self = shared_from_this(), as_object = std::move(as_object), at,
                       done = std::move(done)](Result<ObjectLocation> kept) mutable {
                        if (!kept.ok()) return done(kept.status());
                        ObjectValue value;
                        value.stored = make(self->client_, self->table_, *kept, Kind::kConfirmed);
-                       ObjectStatePtr moved = ObjectState::ready(process.lock(), std::move(value));
+                       ObjectStatePtr moved = as_object(std::move(value));
                        ObjectStatePtr before;  // dropped after the lock
                        {
                          std::lock_guard lock(self->mutex_);

@@ -1,10 +1,12 @@
 // StoredObject: an object in a node's store, owned by this process or borrowed from another.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 
 #include "runtime/call/fwd.h"
+#include "runtime/call/object_state.h"
 #include "runtime/call/object_table.h"
 #include "runtime/core/result.h"
 #include "runtime/store/object_client.h"
@@ -54,7 +56,8 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
                UniqueFunction<void(Result<ObjectLocation>)> done);
   /// Its node is about to leave: has this process's node keep it, where it is from now on. Errors:
   /// as ObjectClient::take_over.
-  void move_to_own_node(const std::shared_ptr<Process>& process, Deadline deadline,
+  /// `as_object` makes an object of this process of what is kept.
+  void move_to_own_node(Deadline deadline, std::function<ObjectStatePtr(ObjectValue)> as_object,
                         UniqueFunction<void(Status)> done);
   /// As recover(); `done` hears whether it was lost and is there again.
   void restore(Deadline deadline, UniqueFunction<void(bool made_again)> done);

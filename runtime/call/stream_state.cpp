@@ -3,15 +3,16 @@
 #include <algorithm>
 
 #include "runtime/call/actor_client.h"
+#include "runtime/call/caller_context.h"
 #include "runtime/call/outgoing_call.h"
-#include "runtime/call/process.h"
+#include "runtime/transport/event_loop.h"
 
 namespace runtime {
 
-StreamState::StreamState(std::shared_ptr<Process> process, std::uint32_t window)
-    : process_(std::move(process)),
+StreamState::StreamState(CallerContextPtr context, std::uint32_t window)
+    : context_(std::move(context)),
       window_(window),
-      event_(std::make_unique<Event>(process_->loop())) {}
+      event_(std::make_unique<Event>(context_->loop)) {}
 
 StreamState::~StreamState() = default;
 
@@ -22,7 +23,7 @@ BlockedCalls::Producers StreamState::producers() const {
 }
 
 Result<ObjectStatePtr> StreamState::next(Deadline deadline) {
-  if (process_->is_forked()) return forked_status();
+  if (context_->loop.is_forked()) return forked_status();
   for (;;) {
     std::optional<ObjectValue> value;
     std::uint64_t tell = 0;
@@ -44,11 +45,12 @@ Result<ObjectStatePtr> StreamState::next(Deadline deadline) {
     if (value) {
       auto call = tell > 0 ? call_.lock() : nullptr;
       if (call) ActorClient::tell_taken(call, tell);
-      return ObjectState::ready(process_, *std::move(value));
+      ObjectStatePtr taken = context_->objects.pending();
+      taken->fulfil(*std::move(value));
+      return taken;
     }
-    if (process_->blocked_calls().wait(process_->loop(), *event_, producers(), deadline)) continue;
-    if (process_->is_shut_down())
-      return cancelled("the runtime was stopped while a stream was read");
+    if (context_->blocked_calls.wait(context_->loop, *event_, producers(), deadline)) continue;
+    if (context_->shut_down) return cancelled("the runtime was stopped while a stream was read");
     return deadline_exceeded("the next value of the stream was not there in time" +
                              BlockedCalls::take_cycle());
   }
@@ -60,7 +62,7 @@ bool StreamState::ended() const {
 }
 
 void StreamState::abandon() {
-  if (process_->is_forked()) return;
+  if (context_->loop.is_forked()) return;
   std::deque<ObjectValue> dropped;  // outside of the lock
   std::shared_ptr<OutgoingCall> call;
   {

@@ -19,7 +19,7 @@ namespace runtime {
 /// was taken.
 class StreamState {
  public:
-  StreamState(std::shared_ptr<Process> process, std::uint32_t window);
+  StreamState(CallerContextPtr context, std::uint32_t window);
   StreamState(const StreamState&) = delete;
   StreamState& operator=(const StreamState&) = delete;
   ~StreamState();
@@ -44,7 +44,7 @@ class StreamState {
  private:
   BlockedCalls::Producers producers() const;
 
-  const std::shared_ptr<Process> process_;
+  const CallerContextPtr context_;
   const std::uint32_t window_;
   std::weak_ptr<OutgoingCall> call_;  // set before the stream is shared
   std::unique_ptr<Event> event_;

@@ -5,7 +5,10 @@
 #include <utility>
 
 #include "runtime/call/actor_client.h"
-#include "runtime/call/process.h"
+#include "runtime/call/actor_clients.h"
+#include "runtime/call/caller_context.h"
+#include "runtime/call/object_table.h"
+#include "runtime/call/registry.h"
 #include "runtime/call/stored_object.h"
 #include "runtime/core/backoff.h"
 #include "runtime/core/log.h"
@@ -131,8 +134,10 @@ class TaskPool::Section {
   std::unique_lock<std::mutex> lock_;
 };
 
-TaskPool::TaskPool(std::shared_ptr<Process> process, Leases leases, TaskPoolOptions options)
-    : process_(std::move(process)),
+TaskPool::TaskPool(CallerContextPtr context, Submitter submitter, Leases leases,
+                   TaskPoolOptions options)
+    : context_(std::move(context)),
+      submitter_(std::move(submitter)),
       options_(options),
       lineages_(std::make_shared<LineageTable>(options.lineage_bytes_max)),
       leases_(std::move(leases)) {}
@@ -156,10 +161,10 @@ TaskPool::TaskPtr TaskPool::make_task(const MethodEntry* function, ObjectValue a
   task->function = function;
   task->arguments = std::move(arguments);
   task->options = options;
-  task->submitter = process_->current_actor();
+  task->submitter = submitter_();
   task->deadline = deadline_after(options.timeout);
   task->retries_left = options.max_retries;
-  task->result = std::make_shared<ObjectState>(process_);
+  task->result = context_->objects.pending();
   task->result->set_producer(task);
   ResourceMap resources = options.resources;
   if (options.cpus != 0) resources["CPU"] = options.cpus;
@@ -319,15 +324,15 @@ void TaskPool::keep_lineage(const TaskPtr& task, const ObjectValue& result) {
       TaskPtr again = pool->make_task(function, std::move(arguments), options);
       again->lineage = std::move(lineage);
       // Later, since the reader of the lost object holds locks that sending a task takes too.
-      pool->process_->loop().post([pool, again] { pool->enqueue(again); });
+      pool->context_->loop.post([pool, again] { pool->enqueue(again); });
       return again->result;
     };
     task->lineage =
-        std::make_shared<TaskLineage>(source, process_->node().node_address(), std::move(submit));
+        std::make_shared<TaskLineage>(source, context_->node.node_address(), std::move(submit));
     task->lineage->keep_in(*lineages_);
   }
   result.stored->set_lineage(task->lineage);
-  process_->object_table().add_remakeable(result.stored);
+  context_->object_table.add_remakeable(result.stored);
 }
 
 void TaskPool::restore_arguments(const TaskPtr& task, Status failure) {
@@ -392,7 +397,7 @@ void TaskPool::ask(Queue& queue, Deadline deadline) {
   Result<PendingActor> pending =
       leases.ask(queue.resources, std::max(left, std::chrono::milliseconds(1)));
   if (!pending.ok()) {
-    pending = PendingActor{ActorId(), ObjectState::failed(process_, pending.status()), nullptr};
+    pending = PendingActor{ActorId(), context_->objects.failed(pending.status()), nullptr};
   }
   ObjectStatePtr created = pending->created;
   created->then([self = shared_from_this(), &queue, pending = *std::move(pending)] {
@@ -403,7 +408,7 @@ void TaskPool::ask(Queue& queue, Deadline deadline) {
 void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
   const Status& failure = pending.created->failure();
   std::shared_ptr<ActorClient> client =
-      failure.ok() ? process_->client_for(*pending.address) : nullptr;
+      failure.ok() ? context_->clients.client_for(context_, *pending.address) : nullptr;
   Section section(*this);
   --queue.asks;
   if (client) {
@@ -436,8 +441,8 @@ void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
 void TaskPool::arm_timer(Deadline at) {
   if (at >= timer_at_) return;
   timer_at_ = at;
-  if (!timer_) timer_ = std::make_shared<Timer>(process_->loop());
-  process_->loop().post([timer = timer_, weak = weak_from_this(), at] {
+  if (!timer_) timer_ = std::make_shared<Timer>(context_->loop);
+  context_->loop.post([timer = timer_, weak = weak_from_this(), at] {
     timer->timer.expires_at(at);
     timer->timer.async_wait([weak, timer](const boost::system::error_code& ec) {
       auto self = weak.lock();

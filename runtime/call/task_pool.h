@@ -17,6 +17,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/call/actor_scope.h"
 #include "runtime/call/fwd.h"
 #include "runtime/call/object_state.h"
 #include "runtime/call/pending_actor.h"
@@ -49,8 +50,11 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
     /// Gives back its resources alone.
     std::function<void(ActorId actor)> park;
   };
+  /// The actor on whose behalf the calling thread runs, as Process::current_actor.
+  using Submitter = std::function<ActorInstance()>;
 
-  TaskPool(std::shared_ptr<Process> process, Leases leases, TaskPoolOptions options = {});
+  TaskPool(CallerContextPtr context, Submitter submitter, Leases leases,
+           TaskPoolOptions options = {});
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
   ~TaskPool();
@@ -97,7 +101,8 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
   /// Of a task that fails: with what became of the workers that ran it.
   static Status with_deaths(const Task& task, const Status& why);
 
-  const std::shared_ptr<Process> process_;
+  const CallerContextPtr context_;
+  const Submitter submitter_;
   const TaskPoolOptions options_;
   const std::shared_ptr<LineageTable> lineages_;
 

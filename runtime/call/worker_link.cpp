@@ -3,13 +3,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/call/actor_client.h"
+#include "runtime/call/actor_clients.h"
 #include "runtime/call/call_wire.h"
-#include "runtime/call/process.h"
-#include "runtime/control/actor_directory.h"
+#include "runtime/call/caller_context.h"
 #include "runtime/core/timer.h"
 #include "runtime/transport/channel.h"
-#include "runtime/transport/listener.h"
+#include "runtime/transport/endpoint.h"
 
 namespace runtime {
 
@@ -17,25 +16,25 @@ namespace {
 constexpr std::chrono::milliseconds kAskAfter{300};
 }
 
-WorkerLink::WorkerLink(std::shared_ptr<Process> process, const ActorAddress& address)
-    : process_(std::move(process)),
+WorkerLink::WorkerLink(CallerContextPtr context, const ActorAddress& address)
+    : context_(std::move(context)),
       worker_(address.worker),
       node_(address.node),
       unix_path_(address.unix_path),
       node_address_(address.node_address),
       pid_(address.pid),
       is_shared_(address.shared),
-      is_local_(address.node == process_->node().node_id() && !address.unix_path.empty()) {}
+      is_local_(address.node == context_->node.node_id() && !address.unix_path.empty()) {}
 
 WorkerLink::~WorkerLink() {
-  if (process_->is_forked()) {
+  if (context_->loop.is_forked()) {
     (void)new std::shared_ptr<Channel>(std::move(channel_));  // never destroyed
     return;
   }
   if (channel_)
     channel_->close(cancelled("the caller has no handle to an actor of worker " +
                               worker_.short_hex() + " any more"));
-  process_->forget_link(worker_);
+  context_->clients.forget_link(worker_);
 }
 
 void WorkerLink::close(Status reason) {
@@ -56,14 +55,13 @@ void WorkerLink::describe(ActorAddress& address) const {
   address.shared = is_shared_;
 }
 
-std::shared_ptr<Channel> WorkerLink::attach(ActorId actor,
-                                            const std::shared_ptr<ActorClient>& client) {
+std::shared_ptr<Channel> WorkerLink::attach(ActorId actor, const std::shared_ptr<User>& user) {
   std::lock_guard lock(mutex_);
   if (channel_) {
-    users_[actor] = client;
+    users_[actor] = user;
     return channel_;
   }
-  waiting_[actor] = client;
+  waiting_[actor] = user;
   if (!std::exchange(connecting_, true)) connect();
   return nullptr;
 }
@@ -92,15 +90,11 @@ void WorkerLink::connect() {
   Result<Endpoint> endpoint =
       is_local_ ? Endpoint::unix_socket(unix_path_) : Endpoint::parse(node_address_);
   if (!endpoint.ok()) {
-    process_->loop().post([done, why = endpoint.status()] { done(why); });
+    context_->loop.post([done, why = endpoint.status()] { done(why); });
     return;
   }
   if (!is_local_) endpoint = endpoint->for_worker(worker_);
-  // Which start of an actor a call is for is checked with every call: a worker process may outlive
-  // an actor.
-  ConnectOptions options;
-  options.lasting = true;  // over TCP: calls, replies and streams survive a lost socket
-  runtime::connect(process_->loop(), *endpoint, process_->node().credentials(), options, done);
+  context_->node.connect(*endpoint, done);
 }
 
 void WorkerLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
@@ -121,13 +115,13 @@ void WorkerLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
       if (auto self = weak.lock()) self->on_closed(raw, reason);
     });
   }
-  std::vector<std::shared_ptr<ActorClient>> clients;
+  std::vector<std::shared_ptr<User>> users;
   Status why = channel.ok() ? (*channel)->close_reason() : channel.status();
   {
     std::lock_guard lock(mutex_);
     connecting_ = false;
     for (auto& [actor, weak] : waiting_) {
-      if (auto client = weak.lock()) clients.push_back(std::move(client));
+      if (auto user = weak.lock()) users.push_back(std::move(user));
     }
     if (why.ok()) {
       channel_ = *channel;
@@ -135,26 +129,25 @@ void WorkerLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
     }
     waiting_.clear();
   }
-  for (const auto& client : clients)
-    client->on_connected(this, why.ok() ? channel : Result<std::shared_ptr<Channel>>(why));
+  for (const auto& user : users)
+    user->on_connected(this, why.ok() ? channel : Result<std::shared_ptr<Channel>>(why));
 }
 
 void WorkerLink::on_message(const std::shared_ptr<Channel>& from, const Message& message) {
   if (message.kind != FrameKind::kCancel) return;
   Result<CallNotice> notice = decode_notice(message.meta);
   if (!notice.ok()) return;
-  std::shared_ptr<ActorClient> client;
+  std::shared_ptr<User> user;
   {
     std::lock_guard lock(mutex_);
-    if (auto found = users_.find(notice->actor); found != users_.end())
-      client = found->second.lock();
+    if (auto found = users_.find(notice->actor); found != users_.end()) user = found->second.lock();
   }
-  if (client) client->on_notice(from, *notice, message);
+  if (user) user->on_notice(from, *notice, message);
 }
 
 void WorkerLink::watch_interrupted(std::weak_ptr<Channel> channel) {
   // Most come back before that.
-  auto timer = std::make_shared<Timer>(process_->loop().executor(), kAskAfter);
+  auto timer = std::make_shared<Timer>(context_->loop.executor(), kAskAfter);
   timer->async_wait([weak = weak_from_this(), channel = std::move(channel),
                      timer](const boost::system::error_code& ec) {
     auto self = weak.lock();
@@ -164,30 +157,31 @@ void WorkerLink::watch_interrupted(std::weak_ptr<Channel> channel) {
 
 void WorkerLink::ask_whether_it_lives(const std::weak_ptr<Channel>& channel) {
   auto connection = channel.lock();
-  if (!connection || !connection->is_interrupted() || process_->is_shut_down()) return;
-  std::shared_ptr<ActorClient> client;
+  if (!connection || !connection->is_interrupted() || context_->shut_down) return;
+  ActorId actor;
+  std::shared_ptr<User> user;
   {
     std::lock_guard lock(mutex_);
-    for (auto& [actor, user] : users_) {
-      if ((client = user.lock())) break;
+    for (auto& [of, weak] : users_) {
+      actor = of;
+      if ((user = weak.lock())) break;
     }
   }
-  if (!client) return;
+  if (!user) return;
   // The head waits a moment for news before it answers that all is well.
-  const std::uint64_t incarnation = client->address().incarnation;
-  ActorDirectory(process_->node())
-      .state(client->id(), incarnation, deadline_after(std::chrono::seconds(5)),
-             [weak = weak_from_this(), channel, incarnation](Result<ActorState> state) {
-               auto self = weak.lock();
-               auto interrupted = channel.lock();
-               if (!self || !interrupted || !interrupted->is_interrupted()) return;
-               if (!state.ok()) return self->watch_interrupted(channel);
-               const bool lives =
-                   state->phase == ActorPhase::kAlive && state->incarnation == incarnation;
-               if (lives) return self->watch_interrupted(channel);
-               interrupted->close(unavailable(
-                   "the process at the other end of the interrupted connection has ended"));
-             });
+  const std::uint64_t incarnation = user->incarnation();
+  context_->node.state(
+      actor, incarnation, deadline_after(std::chrono::seconds(5)),
+      [weak = weak_from_this(), channel, incarnation](Result<ActorState> state) {
+        auto self = weak.lock();
+        auto interrupted = channel.lock();
+        if (!self || !interrupted || !interrupted->is_interrupted()) return;
+        if (!state.ok()) return self->watch_interrupted(channel);
+        const bool lives = state->phase == ActorPhase::kAlive && state->incarnation == incarnation;
+        if (lives) return self->watch_interrupted(channel);
+        interrupted->close(
+            unavailable("the process at the other end of the interrupted connection has ended"));
+      });
 }
 
 void WorkerLink::on_closed(const Channel* channel, const Status& reason) {
@@ -199,7 +193,7 @@ void WorkerLink::on_closed(const Channel* channel, const Status& reason) {
     users = std::exchange(users_, {});
   }
   for (auto& [actor, weak] : users) {
-    if (auto client = weak.lock()) client->on_channel_closed(channel, reason);
+    if (auto user = weak.lock()) user->on_channel_closed(channel, reason);
   }
 }
 

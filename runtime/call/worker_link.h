@@ -18,8 +18,23 @@ namespace runtime {
 /// client's mutex, then this one's; clients are never called with it held.
 class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
  public:
+  /// The client of one actor there. Called on the event loop.
+  class User {
+   public:
+    /// The newest start of the actor that it knows. Any thread.
+    virtual std::uint64_t incarnation() const = 0;
+    virtual void on_connected(const WorkerLink* worker,
+                              Result<std::shared_ptr<Channel>> channel) = 0;
+    virtual void on_notice(const std::shared_ptr<Channel>& from, const CallNotice& notice,
+                           const Message& message) = 0;
+    virtual void on_channel_closed(const Channel* channel, Status reason) = 0;
+
+   protected:
+    ~User() = default;
+  };
+
   /// `address` of any actor there: what is of the process counts.
-  WorkerLink(std::shared_ptr<Process> process, const ActorAddress& address);
+  WorkerLink(CallerContextPtr context, const ActorAddress& address);
   WorkerLink(const WorkerLink&) = delete;
   WorkerLink& operator=(const WorkerLink&) = delete;
   ~WorkerLink();
@@ -34,19 +49,19 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   /// On this process's node: objects need not be carried to it.
   bool is_local() const { return is_local_; }
 
-  /// The connection, if it is open. Else null: it is made, and client->on_connected() is called
-  /// once. From now on the client also hears of notices for its actor and of the connection's end,
-  /// until that or detach().
-  std::shared_ptr<Channel> attach(ActorId actor, const std::shared_ptr<ActorClient>& client);
+  /// The connection, if it is open. Else null: it is made, and user->on_connected() is called once.
+  /// From now on the user also hears of notices for its actor and of the connection's end, until
+  /// that or detach().
+  std::shared_ptr<Channel> attach(ActorId actor, const std::shared_ptr<User>& user);
   /// The connection, if it is open.
   std::shared_ptr<Channel> channel() const;
-  /// For the client's destructor.
+  /// For the user's destructor.
   void detach(ActorId actor);
   /// Ends the connection; what is outstanding on it fails.
   void close(Status reason);
 
  private:
-  using Users = std::unordered_map<ActorId, std::weak_ptr<ActorClient>>;
+  using Users = std::unordered_map<ActorId, std::weak_ptr<User>>;
 
   void connect();
   void on_connected(Result<std::shared_ptr<Channel>> channel);
@@ -57,7 +72,7 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   void watch_interrupted(std::weak_ptr<Channel> channel);
   void ask_whether_it_lives(const std::weak_ptr<Channel>& channel);
 
-  const std::shared_ptr<Process> process_;
+  const CallerContextPtr context_;
   const WorkerId worker_;
   const NodeId node_;
   const std::string unix_path_;

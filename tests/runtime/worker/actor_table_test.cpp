@@ -37,7 +37,7 @@ class ActorTableTest : public test::WorkerPartTest {
   }
 
   /// As Worker does with a caller's connection.
-  void connect(support::ChannelPair& caller) {
+  void connect(ChannelPair& caller) {
     on_loop([&] { table_->on_channel(caller.far); });
     caller.far->set_handler([this](const std::shared_ptr<Channel>& from, Message message) {
       table_->on_message(from, std::move(message));
@@ -147,7 +147,7 @@ TEST_F(ActorTableTest, AStartThatWaitsCanBeGivenUp) {
 TEST_F(ActorTableTest, ACallersEndTellsItsCallsAndDropsThoseInLine) {
   ASSERT_TRUE(build(7).ok());
   {
-    support::ChannelPair other(process_->loop());
+    ChannelPair other(process_->loop());
     connect(other);
     Pending running = call(other, {.actor = actor_}, &Performer::await_cancel, 1);
     Pending waits = call(other, {.actor = actor_}, &Performer::add, 2);
@@ -181,7 +181,7 @@ TEST_F(ActorTableTest, CallersHearThatTheActorIsDrainedTheLaterOnesToo) {
     std::lock_guard lock(notices_.mutex);
     notices_.heard.clear();
   }
-  support::ChannelPair later(process_->loop());
+  ChannelPair later(process_->loop());
   connect(later);
   EXPECT_TRUE(
       support::eventually([&] { return notices_.has(CallNotice::Kind::kDrained, actor_); }));

@@ -23,7 +23,7 @@
 #include "runtime/runtime_templates.h"
 #include "runtime/worker/actor_executor.h"
 #include "runtime/worker/actor_host.h"
-#include "tests/support/channel_pair.h"
+#include "tests/runtime/transport/channel_pair.h"
 
 namespace runtime::test {
 
@@ -177,7 +177,7 @@ class WorkerPartTest : public ::testing::Test {
 
   /// Sends a call to the far end of `caller`.
   template <class M>
-  Pending call(support::ChannelPair& caller, CallRequest request, M method, int number) {
+  Pending call(ChannelPair& caller, CallRequest request, M method, int number) {
     const MethodEntry* entry = class_->find(MethodKey::of(method));
     request.method = entry ? entry->id : 1;
     request.deadline_ms = 30'000;
@@ -229,7 +229,7 @@ class WorkerPartTest : public ::testing::Test {
   const ActorClass* class_ = nullptr;
   std::shared_ptr<Process> process_;
   std::optional<ActorExecutor> executor_;
-  std::optional<support::ChannelPair> caller_;
+  std::optional<ChannelPair> caller_;
   std::thread server_;
   const ActorId actor_ = ActorId::random();
   std::uint64_t sequence_ = 0;
