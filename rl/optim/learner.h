@@ -53,8 +53,9 @@ struct LearnerOptions {
   OffloadOptions offload;                  // of a model on a device
 };
 
-/// What a rank's Learner needs of a model that is loaded for it, as TransformerOptions::part: its
-/// part, where weights are kept once, and what a team's rank keeps for its passes; null: all.
+/// What a rank's Learner needs of a model that is loaded for it, as TransformerOptions::part. It is
+/// the rank's part, where weights are kept once, and what a team's rank keeps for its passes. null:
+/// all.
 std::function<RangeSet(const ModelConfig&)> weights_needed(const LearnerOptions& options,
                                                            const TrainingRanks& ranks);
 
@@ -71,8 +72,8 @@ std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs,
 
 /// Data-parallel training of one Transformer: of all its weights, or of the adapter that is in use.
 /// Invariant: after apply() all ranks hold the same bits. Where the model is on another device than
-/// the CPU, its optimizer and its state stay on the host: gradients come over, weights go back (Ren
-/// et al. 2021, "ZeRO-Offload"). A resource; one thread at a time.
+/// the CPU, its optimizer and its state stay on the host. Gradients come over, weights go back; Ren
+/// et al. 2021, "ZeRO-Offload". A resource; one thread at a time.
 class Learner {
  public:
   /// Enables the model's gradients; it keeps the adapter that it uses now. All ranks must begin
@@ -181,7 +182,7 @@ class Learner {
   /// collect_state(). Errors: those of Communicator.
   runtime::Result<bool> agree_on_parts(const std::filesystem::path& root);
 
-  /// The other way, on all ranks: where the optimizer's state, or weights, are sharded, rank 0
+  /// The other way, on all ranks. Where the optimizer's state, or weights, are sharded, rank 0
   /// receives them whole, and writes them by save() or snapshot(). Memory there: that of both,
   /// until they are written or part of a snapshot.
   runtime::Status collect_state();

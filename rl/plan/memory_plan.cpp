@@ -139,7 +139,8 @@ std::int64_t used_elements(std::span<const ArenaUnit> units) {
 }
 
 // The gradients that are there at a time, where a pass adds up and drops unit after unit (see
-// UnitSums): one unit's; the embeddings' with the first layer's, and where they are tied with all.
+// UnitSums). They are those of one unit. The embeddings' come with the first layer's, and with all
+// units' where they are tied.
 std::int64_t gradients_in_pass(std::span<const ArenaUnit> units) {
   const std::int64_t embeddings = units.front().own.elements();
   const bool tied = !units.back().borrowed().empty();
@@ -286,9 +287,9 @@ std::vector<MemoryPart> checkpoint_memory(const ModelConfig& config, const Memor
 
 namespace {
 
-// What attention makes on a device, where the kernels of a CPU need no such memory: scores of a
-// batch, three times in backward, which queries see which keys, and the cached keys and values of a
-// step in one piece.
+// What attention makes on a device, where the kernels of a CPU need no such memory. It makes the
+// scores of a batch (three times in backward) and which queries see which keys. It also has the
+// cached keys and values of a step in one piece.
 void add_device_attention(std::vector<MemoryPart>& parts, const ModelConfig& config,
                           const MemoryOptions& options) {
   if (!options.on_device) return;

@@ -66,8 +66,8 @@ bool is_of_passes(const MemoryPart& part);
 /// The name of all weights of a model that the workers keep once, while they generate. Then what
 /// passes take is not there.
 inline constexpr const char* kGatheredPart = "gathered weights";
-/// The name of what Muon needs in a step, behind the passes; with the copy of the worker's part of
-/// the weights that the step is taken on.
+/// The name of what Muon needs in a step, behind the passes. It includes the copy of the worker's
+/// part of the weights that the step is taken on.
 inline constexpr const char* kMatricesPart = "matrices of a step";
 /// What comes and goes: parts of passes together, or gathered weights, or a step's matrices, where
 /// these are more.
@@ -95,8 +95,8 @@ struct DeviceMemory {
   bool beside_others = false;
 };
 
-/// What a process with a model takes of a CUDA device next to tensors: its context with the kernels
-/// of LibTorch, and workspaces of cuBLAS, one a thread that multiplies (the caller's and
+/// What a process with a model takes of a CUDA device next to tensors. That is its context with the
+/// kernels of LibTorch, and a workspace of cuBLAS for each thread that multiplies (the caller's and
 /// autograd's).
 std::int64_t device_context_bytes();
 
@@ -119,8 +119,8 @@ runtime::Result<std::int64_t> plan_cache(const CachePlan& plan);
 /// Keys and values of a token of that model.
 std::int64_t cache_token_bytes(const ModelConfig& config);
 
-/// The largest of `tokens`, its half, its quarter, ... whose passes with backward take at most
-/// `bytes`, but not fewer than 2048 unless `tokens` is: what does not fit then is told by
+/// The largest of `tokens`, its half, its quarter and so on whose passes with backward take at most
+/// `bytes`. It is not below 2048 unless `tokens` is. What does not fit then is told by
 /// plan_cache(), or where memory is wanted.
 std::int64_t tokens_that_fit(const ModelConfig& config, MemoryOptions options, std::int64_t tokens,
                              std::int64_t bytes);
@@ -140,7 +140,8 @@ std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts);
 std::int64_t device_peak(std::span<const DeviceMemory> roles);
 
 /// The process itself: LibTorch and the runtime, and what backward brings with it where there is
-/// one; with a model on a CUDA device the libraries of CUDA and what they keep on the host.
+/// one. With a model on a CUDA device it has the libraries of CUDA, too, and what they keep on the
+/// host.
 MemoryPart process_memory(bool trains, bool on_device = false);
 
 /// "135 MB": two to three digits.
