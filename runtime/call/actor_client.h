@@ -1,11 +1,12 @@
 // ActorClient: the caller's side of one actor, shared by all handles to it in a process.
 //
-// Invariants: calls leave in the order in which they were made, also when one waits for its
-// arguments, for the connection or for the actor's restart. None leaves twice unless it may be
+// Invariants: Calls leave in the order in which they were made. That holds also when one waits for
+// its arguments, for the connection or for the actor's restart. None leaves twice unless it may be
 // retried. Each result is settled by its deadline. A process may have very many: what an idle one
-// takes is counted in bytes. Its parts have no locks: CallQueue (calls that are on no connection),
-// ActorLink (the connection, and the search for the actor once it is lost), CallNumbers and
-// ResultLeases. This class has the one lock for them, and does what they must not do under it.
+// takes is counted in bytes. Its parts have no locks. They are CallQueue (calls that are on no
+// connection), ActorLink (the connection, and the search for the actor once it is lost),
+// CallNumbers and ResultLeases. This class has the one lock for them, and does what they must not
+// do under it.
 #pragma once
 
 #include <atomic>

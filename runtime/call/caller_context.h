@@ -23,8 +23,8 @@
 
 namespace runtime {
 
-/// How long a value that is needed now (an argument, a result) waits for room in a full store, at
-/// most until the deadline of its call.
+/// How long a value that is needed now (an argument, a result) waits for room in a full store. It
+/// waits at most until the deadline of its call.
 inline constexpr std::chrono::seconds kStoreWait{30};
 inline Deadline room_deadline(Deadline call) { return std::min(call, deadline_after(kStoreWait)); }
 
@@ -69,7 +69,7 @@ class CallObjects {
   virtual Result<ObjectValue> decode_stream_item(
       const Buffer& meta, Buffer payload,
       const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_lease) = 0;
-  /// Keeps objects that were lent to a process that has died a moment longer: processes to which it
+  /// Keeps objects that were lent to a process that has died a moment longer. Processes to which it
   /// passed them on are about to report that they borrow them.
   virtual void linger(std::vector<ObjectValue> lent) = 0;
 

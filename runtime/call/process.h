@@ -1,7 +1,7 @@
-// Process: the state of a driver or a worker in the cluster: its event loop, its connection to the
-// node, its object store client, its actor clients. Private to the runtime; users see Runtime.
-// Shared by handles and refs, so that these may outlive the Runtime and then fail with kCancelled
-// instead of dangling.
+// Process: the state of a driver or a worker in the cluster. That is its event loop, its connection
+// to the node, its object store client, its actor clients. Private to the runtime; users see
+// Runtime. Shared by handles and refs, so that these may outlive the Runtime and then fail with
+// kCancelled instead of dangling.
 #pragma once
 
 #include <chrono>

@@ -16,9 +16,12 @@ namespace runtime {
 /// Any thread may call any method.
 class StoredObject : public std::enable_shared_from_this<StoredObject> {
  public:
-  /// How this process came to it: made here, and freed when the last state that refers to it goes;
-  /// lent by the process that made it; or passed on by another one, of which the owner learns by
-  /// way of the nodes (ObjectClient::borrow), or has learned already.
+  /// How this process came to it:
+  /// - kOwned: made here, and freed when the last state that refers to it goes.
+  /// - kBorrowed: lent by the process that made it.
+  /// - kPassedOn: passed on by another process; the owner learns of it by way of the nodes
+  ///   (ObjectClient::borrow).
+  /// - kConfirmed: passed on in the same way, and the owner has learned of it already.
   enum class Kind { kOwned, kBorrowed, kPassedOn, kConfirmed };
 
   static std::shared_ptr<StoredObject> make(std::shared_ptr<ObjectClient> client,
@@ -37,11 +40,11 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   ObjectLocation location() const;
   std::uint64_t size() const { return original_.size; }
 
-  /// Pins the object on this node while the buffer lives, fetching it if it is on another, bringing
-  /// it back if it is on disk, and making it again if it is lost and can be; blocks. While another
-  /// view of it lives in this process it costs no message. A reference alone pins nothing, so that
-  /// the store may move what no process reads. Errors: kDeadlineExceeded; kObjectLost, which says
-  /// what made it, where it was and why it is not made again.
+  /// Pins the object on this node while the buffer lives; blocks. It fetches the object if it is on
+  /// another node, and brings it back if it is on disk. It makes the object again if it is lost and
+  /// can be. While another view of it lives in this process it costs no message. A reference alone
+  /// pins nothing, so that the store may move what no process reads. Errors: kDeadlineExceeded;
+  /// kObjectLost, which says what made it, where it was and why it is not made again.
   Result<Buffer> open(Deadline deadline);
   /// The same without blocking: `done` once, at once or on the event loop.
   void open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done);

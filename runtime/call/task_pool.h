@@ -1,11 +1,11 @@
 // TaskPool: runs a process's tasks on workers that it leases from the cluster.
 //
 // A lease is a worker process that holds the resources of one kind of task. It is asked for when
-// tasks wait, kept while they come, and given back when it has been idle for a while, so that a
-// task costs one message to a worker and no question to the head. Short tasks are sent ahead of
-// their turn, long ones are not, so that they spread over the workers.
+// tasks wait, kept while they come, and given back when it has been idle for a while. So a task
+// costs one message to a worker and no question to the head. Short tasks are sent ahead of their
+// turn, long ones are not, so that they spread over the workers.
 //
-// A worker's process owns the large results that it made: while some are held here, an idle worker
+// A worker's process owns the large results that it made. While some are held here, an idle worker
 // gives back its resources only, and its process stays.
 #pragma once
 
@@ -60,8 +60,8 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
   ~TaskPool();
 
   /// Runs the function once its arguments are there. What goes wrong ends up in the returned
-  /// object: the function's own failure; kActorDied when worker after worker died;
-  /// kResourceExhausted (what is missing where) or kDeadlineExceeded when the time is up.
+  /// object. That is the function's own failure, or kActorDied when worker after worker died. When
+  /// the time is up it is kResourceExhausted (what is missing where) or kDeadlineExceeded.
   ObjectStatePtr submit(const MethodEntry* function, ObjectValue arguments,
                         const TaskOptions& options);
 
