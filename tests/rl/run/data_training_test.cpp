@@ -59,7 +59,7 @@ class ScriptedStage final : public DataStage {
   Result<WriteState> state(bool async) const override {
     if (const Status copied = done(async ? "copy" : "no copy"); !copied.ok()) return copied;
     return WriteState([this](const fs::path& folder) {
-      done("begin to write");
+      (void)done("begin to write");
       return [this, folder]() -> WrittenFiles {
         if (const Status written = done("write"); !written.ok()) return written;
         std::ofstream(folder / "weights") << "seven";
