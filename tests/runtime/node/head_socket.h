@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,13 +30,15 @@ class HeadSocket {
   }
 
   /// A head runs there, itself or behind the node next to it.
-  void open() {
+  void open(const std::string& token = "secret") {
     ListenerCallbacks callbacks;
+    callbacks.on_refused = [this](const std::string&, const Status&) { ++refused_; };
     callbacks.on_channel = [this](const std::shared_ptr<Channel>& channel) {
       channels_.push_back(channel);
       inbox.serve(channel);
     };
     Credentials own = credentials();
+    own.token = token;
     own.worker = head_target();  // as the head behind its node
     auto listener = Listener::listen(loop_, at_, own, std::move(callbacks));
     ASSERT_TRUE(listener.ok()) << listener.status().to_string();
@@ -63,6 +66,8 @@ class HeadSocket {
     for (const auto& channel : channels_) open += !channel->closed();
     return open;
   }
+  /// Callers that showed another token. On the loop.
+  int refused() const { return refused_; }
   /// The latest connection. On the loop.
   Channel& channel() { return *channels_.back(); }
 
@@ -81,6 +86,7 @@ class HeadSocket {
  private:
   EventLoop& loop_;
   Endpoint at_;
+  int refused_ = 0;
   std::vector<std::shared_ptr<Channel>> channels_;
   std::unique_ptr<Listener> listener_;
 };

@@ -58,6 +58,15 @@ TEST_F(LeaseKeeperTest, WaitsForAHeadThatIsAway) {
   renew();
 }
 
+TEST_F(LeaseKeeperTest, TriesAgainWhenItCannotConnect) {
+  head_.open("another token");
+  make();
+  EXPECT_TRUE(comes_true(loop_, [&] { return head_.refused() >= 3; }));
+  head_.close();
+  head_.open();
+  renew();
+}
+
 TEST_F(LeaseKeeperTest, AHeadThatDiesBeforeItAnswersIsAskedAgain) {
   head_.open();
   make();
