@@ -4,7 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -35,7 +35,7 @@ void ChromeTrace::write(const std::string& event) {
   std::fputs(event.c_str(), file_);
 }
 
-int ChromeTrace::number_of(const std::string& node, const TraceOfProcess& process) {
+int ChromeTrace::number_of(const std::string& node, const runtime::TraceOfProcess& process) {
   auto [known, fresh] = numbers_.try_emplace({node, process.pid}, process.pid);
   if (!fresh) return known->second;
   while (!taken_.insert(known->second).second) known->second += kOtherNode;
@@ -50,12 +50,12 @@ int ChromeTrace::number_of(const std::string& node, const TraceOfProcess& proces
 }
 
 void ChromeTrace::add(const std::string& node, std::int64_t behind_ns, std::uint64_t from_ns,
-                      const TraceOfProcess& process) {
+                      const runtime::TraceOfProcess& process) {
   lost_ += process.lost;
   const int pid = number_of(node, process);
-  for (std::size_t at = 0; at + sizeof(activity::TraceEvent) <= process.events.size();
-       at += sizeof(activity::TraceEvent)) {
-    activity::TraceEvent event;
+  for (std::size_t at = 0; at + sizeof(runtime::activity::TraceEvent) <= process.events.size();
+       at += sizeof(runtime::activity::TraceEvent)) {
+    runtime::activity::TraceEvent event;
     std::memcpy(&event, process.events.data() + at, sizeof event);
     const std::int64_t begin =
         static_cast<std::int64_t>(event.begin_ns) + behind_ns - static_cast<std::int64_t>(from_ns);
@@ -67,9 +67,9 @@ void ChromeTrace::add(const std::string& node, std::int64_t behind_ns, std::uint
         .begin_us = static_cast<double>(begin) * 1e-3,
         .duration_us = static_cast<double>(event.duration_ns) * 1e-3};
     switch (event.kind) {
-      case activity::EventKind::kRan: add_run(event, place); break;
-      case activity::EventKind::kCalled: add_call(event, place); break;
-      case activity::EventKind::kFetched: add_transfer(event, place); break;
+      case runtime::activity::EventKind::kRan: add_run(event, place); break;
+      case runtime::activity::EventKind::kCalled: add_call(event, place); break;
+      case runtime::activity::EventKind::kFetched: add_transfer(event, place); break;
       default: break;  // of a newer version
     }
   }
@@ -81,7 +81,7 @@ void ChromeTrace::write_at(const Place& place, const Json& event) {
   write(json_text(json));
 }
 
-void ChromeTrace::add_run(const activity::TraceEvent& event, const Place& place) {
+void ChromeTrace::add_run(const runtime::activity::TraceEvent& event, const Place& place) {
   ++calls_;
   write_at(place, {{"name", place.name},
                    {"cat", "call"},
@@ -97,7 +97,7 @@ void ChromeTrace::add_run(const activity::TraceEvent& event, const Place& place)
                    {"ts", place.begin_us}});
 }
 
-void ChromeTrace::add_call(const activity::TraceEvent& event, const Place& place) {
+void ChromeTrace::add_call(const runtime::activity::TraceEvent& event, const Place& place) {
   const std::string id = hex(event.flow);
   write_at(place, {{"name", "send " + place.name},
                    {"cat", "send"},
@@ -120,7 +120,7 @@ void ChromeTrace::add_call(const activity::TraceEvent& event, const Place& place
 }
 
 // Several are in flight at once: as spans with ids rather than slices of a thread.
-void ChromeTrace::add_transfer(const activity::TraceEvent& event, const Place& place) {
+void ChromeTrace::add_transfer(const runtime::activity::TraceEvent& event, const Place& place) {
   ++transfers_;
   const std::string id = hex(event.number);
   write_at(place, {{"name", place.name},
@@ -136,10 +136,11 @@ void ChromeTrace::add_transfer(const activity::TraceEvent& event, const Place& p
                    {"ts", place.begin_us + place.duration_us}});
 }
 
-Status ChromeTrace::end() {
+runtime::Status ChromeTrace::end() {
   std::fputs("\n]}\n", file_);
   std::fflush(file_);
-  return std::ferror(file_) == 0 ? Status() : errno_status(errno, "writing the trace");
+  return std::ferror(file_) == 0 ? runtime::Status()
+                                 : runtime::errno_status(errno, "writing the trace");
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -12,7 +12,7 @@
 #include "runtime/control/observe.h"
 #include "runtime/observe/activity_layout.h"
 
-namespace runtime {
+namespace placement {
 
 /// Writes events as they come; times in the file are of one clock, from its first event's on.
 /// Everything in a TraceOfProcess may be malformed.
@@ -26,9 +26,9 @@ class ChromeTrace {
   /// make it the common one. `from_ns`: of the common clock, becomes 0; what began earlier is left
   /// out.
   void add(const std::string& node, std::int64_t behind_ns, std::uint64_t from_ns,
-           const TraceOfProcess& process);
+           const runtime::TraceOfProcess& process);
   /// Closes the array. Errors: kResourceExhausted when something could not be written.
-  Status end();
+  runtime::Status end();
 
   std::uint64_t calls() const { return calls_; }
   std::uint64_t transfers() const { return transfers_; }
@@ -46,13 +46,13 @@ class ChromeTrace {
     double duration_us = 0;
   };
 
-  void add_run(const activity::TraceEvent& event, const Place& place);
-  void add_call(const activity::TraceEvent& event, const Place& place);
-  void add_transfer(const activity::TraceEvent& event, const Place& place);
+  void add_run(const runtime::activity::TraceEvent& event, const Place& place);
+  void add_call(const runtime::activity::TraceEvent& event, const Place& place);
+  void add_transfer(const runtime::activity::TraceEvent& event, const Place& place);
   void write_at(const Place& place, const Json& event);
   void write(const std::string& event);
   /// The process's number in the file: its own, unless a process of another node has that.
-  int number_of(const std::string& node, const TraceOfProcess& process);
+  int number_of(const std::string& node, const runtime::TraceOfProcess& process);
 
   std::FILE* const file_;
   bool empty_ = true;
@@ -61,4 +61,4 @@ class ChromeTrace {
   std::uint64_t calls_ = 0, transfers_ = 0, lost_ = 0;
 };
 
-}  // namespace runtime
+}  // namespace placement

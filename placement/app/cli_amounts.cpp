@@ -5,7 +5,7 @@
 
 #include "runtime/control/resource_units.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -14,7 +14,7 @@ constexpr std::size_t kShownMax = 200;  // of somebody's text in a message
 using AmountsJson = nlohmann::json;
 
 /// A JSON object whose keys differ: of two equal ones the parser would silently take the last.
-Result<AmountsJson> parse_object(const std::string& option, const std::string& text) {
+runtime::Result<AmountsJson> parse_object(const std::string& option, const std::string& text) {
   std::set<std::string> seen;
   std::string twice;
   const AmountsJson json = AmountsJson::parse(
@@ -27,15 +27,15 @@ Result<AmountsJson> parse_object(const std::string& option, const std::string& t
       },
       /*allow_exceptions=*/false);
   if (!json.is_object())
-    return invalid_argument(
+    return runtime::invalid_argument(
         option + " is not a JSON object like '{\"x\": 1}': " + text.substr(0, kShownMax));
-  if (!twice.empty()) return invalid_argument(option + " has '" + twice + "' twice");
+  if (!twice.empty()) return runtime::invalid_argument(option + " has '" + twice + "' twice");
   return json;
 }
 
 }  // namespace
 
-Status add_resources(const CliAmounts& amounts, ResourceMap& resources) {
+runtime::Status add_resources(const CliAmounts& amounts, runtime::ResourceMap& resources) {
   if (amounts.cpus) resources["CPU"] = *amounts.cpus;
   if (amounts.gpus) resources["GPU"] = *amounts.gpus;
   if (amounts.resources) {
@@ -43,15 +43,17 @@ Status add_resources(const CliAmounts& amounts, ResourceMap& resources) {
     if (!json.ok()) return json.status();
     for (const auto& [name, amount] : json->items()) {
       if ((name == "CPU" && amounts.cpus) || (name == "GPU" && amounts.gpus)) {
-        return invalid_argument("--resources: '" + name + "' is given by " +
-                                (name == "CPU" ? "--num-cpus" : "--num-gpus") + " already");
+        return runtime::invalid_argument("--resources: '" + name + "' is given by " +
+                                         (name == "CPU" ? "--num-cpus" : "--num-gpus") +
+                                         " already");
       }
       if (!amount.is_number())
-        return invalid_argument("--resources: '" + name.substr(0, kShownMax) + "' is not a number");
+        return runtime::invalid_argument("--resources: '" + name.substr(0, kShownMax) +
+                                         "' is not a number");
       resources[name] = amount.get<double>();
     }
   }
-  if (Status status = check_resources(resources); !status.ok()) return status;
+  if (runtime::Status status = runtime::check_resources(resources); !status.ok()) return status;
   std::erase_if(resources, [](const auto& entry) { return entry.second == 0; });
   return {};
 }
@@ -62,16 +64,17 @@ bool names(const CliAmounts& amounts, const std::string& resource) {
   return json.ok() && json->contains(resource);
 }
 
-Result<Labels> parse_labels(const std::string& option, const std::vector<std::string>& lines) {
-  Labels labels;
+runtime::Result<runtime::Labels> parse_labels(const std::string& option,
+                                              const std::vector<std::string>& lines) {
+  runtime::Labels labels;
   for (const std::string& line : lines) {
     const std::size_t equals = line.find('=');
     if (equals == std::string::npos || equals == 0)
-      return invalid_argument(option + " is not KEY=VALUE: " + line);
+      return runtime::invalid_argument(option + " is not KEY=VALUE: " + line);
     if (!labels.emplace(line.substr(0, equals), line.substr(equals + 1)).second)
-      return invalid_argument(option + " " + line.substr(0, equals) + " is given twice");
+      return runtime::invalid_argument(option + " " + line.substr(0, equals) + " is given twice");
   }
   return labels;
 }
 
-}  // namespace runtime
+}  // namespace placement

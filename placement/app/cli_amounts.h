@@ -8,7 +8,7 @@
 #include "runtime/control/membership.h"
 #include "runtime/core/result.h"
 
-namespace runtime {
+namespace placement {
 
 /// As the options gave them.
 struct CliAmounts {
@@ -19,12 +19,13 @@ struct CliAmounts {
 
 /// Adds them to `resources`, and drops what is zero. Errors: kInvalidArgument, which names the
 /// option.
-Status add_resources(const CliAmounts& amounts, ResourceMap& resources);
+runtime::Status add_resources(const CliAmounts& amounts, runtime::ResourceMap& resources);
 
 /// Whether that resource is among them.
 bool names(const CliAmounts& amounts, const std::string& resource);
 
 /// Lines of KEY=VALUE. Errors: kInvalidArgument, which names the option and the line.
-Result<Labels> parse_labels(const std::string& option, const std::vector<std::string>& lines);
+runtime::Result<runtime::Labels> parse_labels(const std::string& option,
+                                              const std::vector<std::string>& lines);
 
-}  // namespace runtime
+}  // namespace placement

@@ -108,22 +108,22 @@ int autoscaler_run_command(const AutoscalerCommandOptions& options) {
 }
 
 int autoscaler_status_command(const std::string& address, bool json) {
-  auto text = runtime::ask_cluster<std::string>(
+  auto text = ask_cluster<std::string>(
       address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
         runtime::KeyValueClient(client).get(kStatusKey, false, deadline, done);
       });
   if (!text.ok() && text.status().code() == runtime::ErrorCode::kNotFound &&
       text.status().message().find(kStatusKey) != std::string::npos) {
-    return runtime::fail(
+    return fail(
         runtime::not_found("no autoscaler runs in this cluster; `starling start --head "
                            "--autoscaler FILE` starts one with it"));
   }
-  if (!text.ok()) return runtime::fail(text.status());
+  if (!text.ok()) return fail(text.status());
   const auto status = nlohmann::ordered_json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object())
-    return runtime::fail(runtime::internal_error("the autoscaler's status is malformed"));
+    return fail(runtime::internal_error("the autoscaler's status is malformed"));
   if (json) {
-    runtime::print_json(status);
+    print_json(status);
     return 0;
   }
   const auto now = static_cast<std::int64_t>(runtime::unix_milliseconds());
@@ -132,7 +132,7 @@ int autoscaler_status_command(const std::string& address, bool json) {
     std::printf("%s", runtime::printable_text(status_text(status, now)).c_str());
     age = now - status.value("reported_at_ms", now);
   } catch (const nlohmann::json::exception&) {
-    return runtime::fail(runtime::internal_error("the autoscaler's status is malformed"));
+    return fail(runtime::internal_error("the autoscaler's status is malformed"));
   }
   if (age > kStaleMs)
     std::printf(
@@ -144,9 +144,9 @@ int autoscaler_status_command(const std::string& address, bool json) {
 
 int autoscaler_check_command(const std::string& file) {
   auto config = read_autoscaler_config(file);
-  if (!config.ok()) return runtime::fail(config.status());
+  if (!config.ok()) return fail(config.status());
   if (Status status = check_command(config->provider); !status.ok())
-    return runtime::fail(status.with_context(file));
+    return fail(status.with_context(file));
   std::printf("%s: %zu to %zu nodes, of %zu type%s\n", file.c_str(), config->min_nodes,
               config->max_nodes, config->types.size(), config->types.size() == 1 ? "" : "s");
   return 0;

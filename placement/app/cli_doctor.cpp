@@ -12,7 +12,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/process/child_process.h"
 
-namespace runtime {
+namespace placement {
 
 namespace fs = std::filesystem;
 
@@ -47,20 +47,21 @@ std::vector<PairSpeed> measure_pairs(NodeSet& set, std::uint64_t bytes) {
   const auto pairs = pairs_of(set.nodes().size());
   std::vector<NodeSet::Question> questions;
   for (const auto& [from, to] : pairs)
-    questions.push_back({from, control::MeasurePeer{set.nodes()[to].info.address, 1}});
+    questions.push_back({from, runtime::control::MeasurePeer{set.nodes()[to].info.address, 1}});
   const auto reached = set.ask_each(std::move(questions), kReachPatience);
   std::vector<PairSpeed> speeds;
-  const Deadline end = deadline_after(kMeasureAllPatience);
+  const runtime::Deadline end = runtime::deadline_after(kMeasureAllPatience);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     NodeSet::Entry& source = set.nodes()[pairs[i].first];
     const std::string& target = set.nodes()[pairs[i].second].info.address;
     PairSpeed speed{source.info.address, target, 0, 0,
                     reached[i].ok() ? "" : reached[i].status().message()};
-    if (speed.error.empty() && steady_now() >= end) {
+    if (speed.error.empty() && runtime::steady_now() >= end) {
       speed.skipped = true;
     } else if (speed.error.empty()) {
-      auto measured = observe<Numbers>(set.loop(), *source.client,
-                                       control::MeasurePeer{target, bytes}, kMeasurePatience);
+      auto measured =
+          observe<runtime::Numbers>(set.loop(), *source.client,
+                                    runtime::control::MeasurePeer{target, bytes}, kMeasurePatience);
       if (!measured.ok())
         speed.error = measured.status().message();
       else
@@ -74,12 +75,12 @@ std::vector<PairSpeed> measure_pairs(NodeSet& set, std::uint64_t bytes) {
 
 std::vector<std::pair<std::string, double>> clock_offsets(NodeSet& set) {
   std::vector<std::pair<std::string, double>> behind;
-  const auto now = [] { return static_cast<double>(unix_milliseconds()) * 1e-3; };
+  const auto now = [] { return static_cast<double>(runtime::unix_milliseconds()) * 1e-3; };
   for (NodeSet::Entry& entry : set.nodes()) {
     if (!entry.client) continue;
     const double asked = now();
-    auto answer =
-        observe<Numbers>(set.loop(), *entry.client, control::ReadClock{}, std::chrono::seconds(2));
+    auto answer = observe<runtime::Numbers>(set.loop(), *entry.client,
+                                            runtime::control::ReadClock{}, std::chrono::seconds(2));
     if (answer.ok())
       behind.emplace_back(entry.info.address, (asked + now()) / 2 - (*answer)["wall_s"]);
   }
@@ -92,30 +93,32 @@ struct Ran {
 };
 
 /// What a program says and how it ends, within that time.
-Result<Ran> run_program(EventLoop& loop, const ProcessSpec& spec, std::chrono::seconds patience) {
+runtime::Result<Ran> run_program(runtime::EventLoop& loop, const runtime::ProcessSpec& spec,
+                                 std::chrono::seconds patience) {
   constexpr std::size_t kOutputMax = 64 << 10;
   auto ran = std::make_shared<Ran>();
-  Event ended(loop);
-  ProcessHandlers handlers;
+  runtime::Event ended(loop);
+  runtime::ProcessHandlers handlers;
   handlers.on_output = [ran](bool, std::string_view bytes) {
     ran->output.append(bytes);
     if (ran->output.size() > kOutputMax)
       ran->output.erase(0, ran->output.size() - kOutputMax);  // the last line counts
   };
-  handlers.on_exit = [ran, &ended](const DeathCause& cause) {
+  handlers.on_exit = [ran, &ended](const runtime::DeathCause& cause) {
     ran->exit_code = cause.exit_code;
     ended.set();
   };
-  auto process =
-      on_loop(loop, [&] { return ChildProcess::start(loop, spec, std::move(handlers)); });
+  auto process = runtime::on_loop(
+      loop, [&] { return runtime::ChildProcess::start(loop, spec, std::move(handlers)); });
   if (!process.ok()) return process.status();
-  const bool is_over = loop.run_until(ended, deadline_after(patience));
-  on_loop(loop, [&] {
+  const bool is_over = loop.run_until(ended, runtime::deadline_after(patience));
+  runtime::on_loop(loop, [&] {
     process->reset();
     return true;
   });
   if (!is_over)
-    return deadline_exceeded("it has not ended within " + std::to_string(patience.count()) + " s");
+    return runtime::deadline_exceeded("it has not ended within " +
+                                      std::to_string(patience.count()) + " s");
   return *ran;
 }
 
@@ -128,7 +131,7 @@ Finding all_reduce(NodeSet& set, std::uint64_t bytes) {
             "not run: starling-rl, which has Gloo and uses NCCL, is not next to starling",
             "install it, or build with LibTorch (make deps)"};
   }
-  ProcessSpec spec;
+  runtime::ProcessSpec spec;
   spec.program = program.string();
   spec.argv = {spec.program,          "all-reduce", "--address",
                set.address().address, "--bytes",    std::to_string(bytes)};
@@ -161,7 +164,7 @@ void append(std::vector<Finding>& to, std::vector<Finding> more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-Status look_at_cluster(const DoctorOptions& options, std::vector<Finding>& findings) {
+runtime::Status look_at_cluster(const DoctorOptions& options, std::vector<Finding>& findings) {
   auto nodes = NodeSet::connect(options.address);
   if (!nodes.ok()) return nodes.status();
   for (const NodeSet::Entry& entry : (*nodes)->nodes()) {
@@ -196,7 +199,7 @@ Status look_at_cluster(const DoctorOptions& options, std::vector<Finding>& findi
 int doctor_command(const DoctorOptions& options) {
   std::vector<Finding> findings = judge(machine_facts());
   if (options.cluster) {
-    if (Status status = look_at_cluster(options, findings); !status.ok()) {
+    if (runtime::Status status = look_at_cluster(options, findings); !status.ok()) {
       findings.push_back({"cluster", Finding::State::kFailure, status.message(),
                           "start one with `starling start --head`, or name one with --address"});
     }
@@ -221,4 +224,4 @@ int doctor_command(const DoctorOptions& options) {
   return failed ? 1 : 0;
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace runtime {
+namespace placement {
 
 struct DoctorOptions {
   std::string address;
@@ -16,4 +16,4 @@ struct DoctorOptions {
 /// Returns the exit code: 1 when something failed.
 int doctor_command(const DoctorOptions& options);
 
-}  // namespace runtime
+}  // namespace placement

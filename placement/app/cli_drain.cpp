@@ -9,7 +9,7 @@
 #include "runtime/core/duration.h"
 #include "runtime/core/nearest.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -18,28 +18,29 @@ constexpr std::size_t kNameMax = 256;  // of what is compared with every node
 constexpr auto kDrainPoll = std::chrono::milliseconds(200);
 constexpr auto kDrainPatience = std::chrono::seconds(15);  // beyond the deadline
 
-std::string node_name(const NodeInfo& node) {
+std::string node_name(const runtime::NodeInfo& node) {
   return node.node.short_hex() + " (" + node.address +
          (node.hostname.empty() ? "" : ", " + node.hostname) + ")";
 }
 
-std::string list_of(const std::vector<NodeInfo>& nodes, std::size_t count) {
+std::string list_of(const std::vector<runtime::NodeInfo>& nodes, std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < std::min(count, nodes.size()); ++i)
     text += (i == 0 ? "" : ", ") + node_name(nodes[i]);
   return text;
 }
 
-std::size_t distance_to(const NodeInfo& node, const std::string& text) {
-  return std::min({edit_distance(node.node.hex().substr(0, text.size()), text),
-                   edit_distance(node.address, text), edit_distance(node.hostname, text)});
+std::size_t distance_to(const runtime::NodeInfo& node, const std::string& text) {
+  return std::min({runtime::edit_distance(node.node.hex().substr(0, text.size()), text),
+                   runtime::edit_distance(node.address, text),
+                   runtime::edit_distance(node.hostname, text)});
 }
 
-void say_what_happens(const NodeInfo& node) {
+void say_what_happens(const runtime::NodeInfo& node) {
   if (!node.drain) return;
   say("node %s (%s) is drained (%s): it leaves within %s; now it waits for %s\n",
       node.node.short_hex().c_str(), node.address.c_str(), node.drain->reason.c_str(),
-      describe_duration(node.drain->left).c_str(), node.drain->waits_for.c_str());
+      runtime::describe_duration(node.drain->left).c_str(), node.drain->waits_for.c_str());
   std::fflush(stdout);
 }
 
@@ -47,29 +48,31 @@ void say_what_happens(const NodeInfo& node) {
 constexpr std::uint64_t kNow = 0;        // those that there are
 constexpr std::uint64_t kBeginning = 1;  // those that have gone, too
 
-Result<control::NodeList> nodes_of(const std::string& address, std::uint64_t since = kNow) {
-  return ask_cluster<control::NodeList>(address,
-                                        [since](NodeClient& client, Deadline deadline, auto done) {
-                                          ClusterClient(client).watch_nodes(since, deadline, done);
-                                        });
+runtime::Result<runtime::control::NodeList> nodes_of(const std::string& address,
+                                                     std::uint64_t since = kNow) {
+  return ask_cluster<runtime::control::NodeList>(
+      address, [since](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::ClusterClient(client).watch_nodes(since, deadline, done);
+      });
 }
 
 /// The last one that had this name; null: none had.
-const NodeDeparture* find_departed(const std::vector<NodeDeparture>& departed,
-                                   const std::string& text) {
-  const auto is_it = [&](const NodeDeparture& gone) {
+const runtime::NodeDeparture* find_departed(const std::vector<runtime::NodeDeparture>& departed,
+                                            const std::string& text) {
+  const auto is_it = [&](const runtime::NodeDeparture& gone) {
     return gone.node.address == text || gone.node.node.hex().starts_with(text);
   };
   const auto found = std::find_if(departed.rbegin(), departed.rend(), is_it);
   return found == departed.rend() ? nullptr : &*found;
 }
 
-int wait_until_drained(const DrainOptions& options, const NodeInfo& node, Deadline until) {
-  Status last;
+int wait_until_drained(const DrainOptions& options, const runtime::NodeInfo& node,
+                       runtime::Deadline until) {
+  runtime::Status last;
   while (std::chrono::steady_clock::now() < until) {
     const auto nodes = nodes_of(options.address);
     last = nodes.status();
-    const auto is_it = [&](const NodeInfo& other) { return other.node == node.node; };
+    const auto is_it = [&](const runtime::NodeInfo& other) { return other.node == node.node; };
     if (nodes.ok() && std::none_of(nodes->nodes.begin(), nodes->nodes.end(), is_it)) {
       say("node %s has left\n", node.node.short_hex().c_str());
       return 0;
@@ -78,63 +81,68 @@ int wait_until_drained(const DrainOptions& options, const NodeInfo& node, Deadli
   }
   if (!last.ok())
     return fail(last.with_context("waiting for node " + node.node.short_hex() + " to leave"));
-  return fail(deadline_exceeded("node " + node.node.short_hex() +
-                                " has not left; `starling list nodes` says what it waits for"));
+  return fail(
+      runtime::deadline_exceeded("node " + node.node.short_hex() +
+                                 " has not left; `starling list nodes` says what it waits for"));
 }
 
 }  // namespace
 
-Result<NodeInfo> find_node(const std::vector<NodeInfo>& nodes, const std::string& text) {
+runtime::Result<runtime::NodeInfo> find_node(const std::vector<runtime::NodeInfo>& nodes,
+                                             const std::string& text) {
   if (text.empty() || text.size() > kNameMax)
-    return invalid_argument(
+    return runtime::invalid_argument(
         "a node is named by its id, the first digits of that, HOST:PORT or its host's name");
-  std::vector<NodeInfo> matching;
-  for (const NodeInfo& node : nodes) {
+  std::vector<runtime::NodeInfo> matching;
+  for (const runtime::NodeInfo& node : nodes) {
     if (node.node.hex() == text || node.address == text) return node;
     if (node.node.hex().starts_with(text) || node.hostname == text) matching.push_back(node);
   }
   if (matching.size() == 1) return matching.front();
   if (matching.size() > 1)
-    return invalid_argument("'" + text + "' may be any of " + list_of(matching, matching.size()) +
-                            "; give more of the id, or HOST:PORT");
-  std::vector<NodeInfo> nearest = nodes;
-  std::stable_sort(nearest.begin(), nearest.end(), [&](const NodeInfo& a, const NodeInfo& b) {
-    return distance_to(a, text) < distance_to(b, text);
-  });
-  return not_found("the cluster has no node '" + text + "'; the nearest: " +
-                   list_of(nearest, kOffered) + " (`starling list nodes` shows all)");
+    return runtime::invalid_argument("'" + text + "' may be any of " +
+                                     list_of(matching, matching.size()) +
+                                     "; give more of the id, or HOST:PORT");
+  std::vector<runtime::NodeInfo> nearest = nodes;
+  std::stable_sort(nearest.begin(), nearest.end(),
+                   [&](const runtime::NodeInfo& a, const runtime::NodeInfo& b) {
+                     return distance_to(a, text) < distance_to(b, text);
+                   });
+  return runtime::not_found("the cluster has no node '" + text + "'; the nearest: " +
+                            list_of(nearest, kOffered) + " (`starling list nodes` shows all)");
 }
 
 int drain_command(const DrainOptions& options) {
-  const auto time = parse_duration(options.deadline);
+  const auto time = runtime::parse_duration(options.deadline);
   if (!time.ok()) return fail(time.status().with_context("--deadline"));
   if (time->count() == 0)
-    return fail(
-        invalid_argument("--deadline 0: a node that is drained needs some time; `starling stop "
-                         "--address HOST:PORT` ends it at once"));
+    return fail(runtime::invalid_argument(
+        "--deadline 0: a node that is drained needs some time; `starling stop "
+        "--address HOST:PORT` ends it at once"));
   const auto nodes = nodes_of(options.address, kBeginning);
   if (!nodes.ok()) return fail(nodes.status());
   const auto node = find_node(nodes->nodes, options.node);
   if (!node.ok()) {
-    const NodeDeparture* gone = node.status().code() == ErrorCode::kNotFound
-                                    ? find_departed(nodes->departed, options.node)
-                                    : nullptr;
-    return fail(
-        gone ? not_found("node '" + options.node + "' is not in the cluster any more: " + gone->why)
-             : node.status());
+    const runtime::NodeDeparture* gone = node.status().code() == runtime::ErrorCode::kNotFound
+                                             ? find_departed(nodes->departed, options.node)
+                                             : nullptr;
+    return fail(gone ? runtime::not_found("node '" + options.node +
+                                          "' is not in the cluster any more: " + gone->why)
+                     : node.status());
   }
-  const Deadline until = deadline_after(*time + kDrainPatience);
-  const auto drained =
-      ask_cluster<bool>(options.address, [&](NodeClient& client, Deadline deadline, auto done) {
-        ClusterClient(client).drain_node(
-            node->node, *time, options.reason, deadline, [done](const Status& status) {
-              done(status.ok() ? Result<bool>(true) : Result<bool>(status));
+  const runtime::Deadline until = runtime::deadline_after(*time + kDrainPatience);
+  const auto drained = ask_cluster<bool>(
+      options.address, [&](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::ClusterClient(client).drain_node(
+            node->node, *time, options.reason, deadline, [done](const runtime::Status& status) {
+              done(status.ok() ? runtime::Result<bool>(true) : runtime::Result<bool>(status));
             });
       });
   if (!drained.ok()) return fail(drained.status());
   if (const auto after = nodes_of(options.address); after.ok()) {
-    const auto still = std::find_if(after->nodes.begin(), after->nodes.end(),
-                                    [&](const NodeInfo& now) { return now.node == node->node; });
+    const auto still =
+        std::find_if(after->nodes.begin(), after->nodes.end(),
+                     [&](const runtime::NodeInfo& now) { return now.node == node->node; });
     if (still != after->nodes.end())
       say_what_happens(*still);
     else if (!options.wait)
@@ -143,4 +151,4 @@ int drain_command(const DrainOptions& options) {
   return options.wait ? wait_until_drained(options, *node, until) : 0;
 }
 
-}  // namespace runtime
+}  // namespace placement

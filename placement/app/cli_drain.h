@@ -7,7 +7,7 @@
 #include "runtime/control/membership.h"
 #include "runtime/core/result.h"
 
-namespace runtime {
+namespace placement {
 
 struct DrainOptions {
   std::string address;           // of the cluster
@@ -23,6 +23,7 @@ int drain_command(const DrainOptions& options);
 
 /// The one node that `text` names. Errors: kNotFound, which offers the nearest; kInvalidArgument
 /// (several).
-Result<NodeInfo> find_node(const std::vector<NodeInfo>& nodes, const std::string& text);
+runtime::Result<runtime::NodeInfo> find_node(const std::vector<runtime::NodeInfo>& nodes,
+                                             const std::string& text);
 
-}  // namespace runtime
+}  // namespace placement

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -28,18 +28,19 @@ std::string value_text(const Json& value) {
 
 }  // namespace
 
-Result<Filters> parse_filters(const std::vector<std::string>& lines) {
+runtime::Result<Filters> parse_filters(const std::vector<std::string>& lines) {
   Filters filters;
   for (const std::string& line : lines) {
     const std::size_t equals = line.find('=');
     if (equals == 0 || equals == std::string::npos)
-      return invalid_argument("--filter " + line + ": expected FIELD=VALUE");
+      return runtime::invalid_argument("--filter " + line + ": expected FIELD=VALUE");
     filters.emplace_back(line.substr(0, equals), line.substr(equals + 1));
   }
   return filters;
 }
 
-Status check_filters(const Filters& filters, const Json& example, const std::string& what) {
+runtime::Status check_filters(const Filters& filters, const Json& example,
+                              const std::string& what) {
   for (const auto& [key, value] : filters) {
     const auto [field, entry] = parts(key);
     const auto found = example.find(field);
@@ -51,8 +52,8 @@ Status check_filters(const Filters& filters, const Json& example, const std::str
       if (!known.is_array())
         fields += (fields.empty() ? "" : ", ") + name + (known.is_object() ? ".NAME" : "");
     }
-    return invalid_argument(what + " have no field '" + key + "' to filter by; there are " +
-                            fields);
+    return runtime::invalid_argument(what + " have no field '" + key +
+                                     "' to filter by; there are " + fields);
   }
   return {};
 }
@@ -74,4 +75,4 @@ bool matches(const Json& item, const Filters& filters) {
   });
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -12,53 +12,55 @@
 #include "runtime/node/head_child.h"
 #include "runtime/process/session.h"
 
-namespace runtime {
+namespace placement {
 
 int head_command(const HeadCommandOptions& options,
-                 const std::function<std::unique_ptr<Scheduler>()>& make_scheduler) {
+                 const std::function<std::unique_ptr<runtime::Scheduler>()>& make_scheduler) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   ::signal(SIGINT,
            SIG_IGN);  // a Ctrl-C is the node's to hear, which then ends this process in order
-  start_log("head");
-  const auto fail = [](const Status& why) {
-    std::fprintf(stderr, "%s\n", printable_text(why.message()).c_str());
-    return HeadChild::kExitUnusable;
+  runtime::start_log("head");
+  const auto fail = [](const runtime::Status& why) {
+    std::fprintf(stderr, "%s\n", runtime::printable_text(why.message()).c_str());
+    return runtime::HeadChild::kExitUnusable;
   };
-  auto cluster = ClusterId::from_hex(options.cluster);
-  auto node = NodeId::from_hex(options.node);
-  auto token = token_from_environment();
+  auto cluster = runtime::ClusterId::from_hex(options.cluster);
+  auto node = runtime::NodeId::from_hex(options.node);
+  auto token = runtime::token_from_environment();
   if (!cluster.ok() || !node.ok() || !token.ok() || token->empty())
-    return fail(invalid_argument("starling head is started by a node, not by hand"));
-  raise_descriptor_limit();
-  HeadProcessOptions process;
+    return fail(runtime::invalid_argument("starling head is started by a node, not by hand"));
+  runtime::raise_descriptor_limit();
+  runtime::HeadProcessOptions process;
   process.cluster = *cluster;
   process.node = *node;
   process.token = *token;
   process.socket = options.socket;
   if (!options.journal.empty()) {
-    process.open_journal = [folder = options.journal, again = options.again](
-                               EventLoop& loop) -> Result<std::unique_ptr<Journal>> {
-      auto journal = SqliteJournal::open(
-          loop, folder,
-          again ? SqliteJournal::Missing::kIsRefused : SqliteJournal::Missing::kIsMade);
+    process.open_journal =
+        [folder = options.journal, again = options.again](
+            runtime::EventLoop& loop) -> runtime::Result<std::unique_ptr<runtime::Journal>> {
+      auto journal =
+          runtime::SqliteJournal::open(loop, folder,
+                                       again ? runtime::SqliteJournal::Missing::kIsRefused
+                                             : runtime::SqliteJournal::Missing::kIsMade);
       if (!journal.ok()) return journal.status();
-      return std::unique_ptr<Journal>(std::move(*journal));
+      return std::unique_ptr<runtime::Journal>(std::move(*journal));
     };
   }
   process.scheduler = make_scheduler();
   process.head.durable = options.durable;
-  EventLoop loop;
-  asio::signal_set signals(loop.context(), SIGTERM);
-  auto head = HeadProcess::start(loop, std::move(process));
+  runtime::EventLoop loop;
+  runtime::asio::signal_set signals(loop.context(), SIGTERM);
+  auto head = runtime::HeadProcess::start(loop, std::move(process));
   if (!head.ok()) return fail(head.status());
   signals.async_wait([&head](boost::system::error_code ec, int) {
-    if (!ec) (*head)->quit(cancelled("terminated"));
+    if (!ec) (*head)->quit(runtime::cancelled("terminated"));
   });
-  const Status end = (*head)->wait();
+  const runtime::Status end = (*head)->wait();
   LOG(info, "stopped: {}", end.message());
   head->reset();
   return 0;
 }
 
-}  // namespace runtime
+}  // namespace placement

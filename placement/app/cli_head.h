@@ -7,7 +7,7 @@
 
 #include "runtime/control/scheduler.h"
 
-namespace runtime {
+namespace placement {
 
 struct HeadCommandOptions {
   std::string cluster;   // id
@@ -21,6 +21,6 @@ struct HeadCommandOptions {
 /// The cluster's token comes by STARLING_TOKEN_FILE. Returns the exit code:
 /// HeadChild::kExitUnusable when it cannot start.
 int head_command(const HeadCommandOptions& options,
-                 const std::function<std::unique_ptr<Scheduler>()>& make_scheduler);
+                 const std::function<std::unique_ptr<runtime::Scheduler>()>& make_scheduler);
 
-}  // namespace runtime
+}  // namespace placement

@@ -12,7 +12,7 @@
 #include "runtime/core/printable_text.h"
 #include "runtime/core/time_text.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -22,19 +22,21 @@ constexpr auto kStopTimeout =
     std::chrono::seconds(20);  // a job has 5 s between SIGTERM and SIGKILL
 constexpr auto kJobPoll = std::chrono::milliseconds(100);
 
-Result<ClusterState> fetch_jobs(const std::string& address) {
-  return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) {
-    ClusterClient(client).state(deadline, done);
-  });
+runtime::Result<runtime::ClusterState> fetch_jobs(const std::string& address) {
+  return ask_cluster<runtime::ClusterState>(
+      address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::ClusterClient(client).state(deadline, done);
+      });
 }
 
-Result<JobInfo> fetch_job(const std::string& address, JobId job) {
-  return ask_cluster<JobInfo>(address, [job](NodeClient& client, Deadline deadline, auto done) {
-    JobClient(client).query(job, deadline, done);
-  });
+runtime::Result<runtime::JobInfo> fetch_job(const std::string& address, runtime::JobId job) {
+  return ask_cluster<runtime::JobInfo>(
+      address, [job](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::JobClient(client).query(job, deadline, done);
+      });
 }
 
-Result<JobInfo> fetch_job(const std::string& address, const std::string& what) {
+runtime::Result<runtime::JobInfo> fetch_job(const std::string& address, const std::string& what) {
   auto state = fetch_jobs(address);
   if (!state.ok()) return state.status();
   auto found = find_job(*state, what);
@@ -43,16 +45,17 @@ Result<JobInfo> fetch_job(const std::string& address, const std::string& what) {
 }
 
 /// What it reserves, while it has it or waits for it.
-const GroupState* place_of(const JobInfo& job, const ClusterState& state) {
+const runtime::GroupState* place_of(const runtime::JobInfo& job,
+                                    const runtime::ClusterState& state) {
   if (job.place.is_none()) return nullptr;
   const auto found =
       std::find_if(state.groups.begin(), state.groups.end(),
-                   [&](const GroupState& group) { return group.spec.group == job.place; });
+                   [&](const runtime::GroupState& group) { return group.spec.group == job.place; });
   return found == state.groups.end() ? nullptr : &*found;
 }
 
-std::string waits_for(const JobInfo& job, const ClusterState& state) {
-  const GroupState* place = job.running && job.pid == 0 ? place_of(job, state) : nullptr;
+std::string waits_for(const runtime::JobInfo& job, const runtime::ClusterState& state) {
+  const runtime::GroupState* place = job.running && job.pid == 0 ? place_of(job, state) : nullptr;
   if (!place) return "";
   if (!place->placed) return place->pending_reason;
   return "node " + place->nodes.front().short_hex() +
@@ -62,25 +65,27 @@ std::string waits_for(const JobInfo& job, const ClusterState& state) {
 
 }  // namespace
 
-Result<JobInfo> find_job(const ClusterState& state, const std::string& what) {
-  std::vector<const JobInfo*> found;
+runtime::Result<runtime::JobInfo> find_job(const runtime::ClusterState& state,
+                                           const std::string& what) {
+  std::vector<const runtime::JobInfo*> found;
   std::vector<std::string> ids;
-  for (const JobInfo& job : state.jobs) {
+  for (const runtime::JobInfo& job : state.jobs) {
     ids.push_back(job.job.hex());
     if (!what.empty() && ids.back().starts_with(what)) found.push_back(&job);
   }
   if (found.size() == 1) return *found[0];
   if (found.size() > 1) {
     std::string text = "'" + what + "' may be job";
-    for (const JobInfo* job : found) text += " " + job->job.hex() + ",";
+    for (const runtime::JobInfo* job : found) text += " " + job->job.hex() + ",";
     text.back() = ';';
-    return invalid_argument(text + " give more digits");
+    return runtime::invalid_argument(text + " give more digits");
   }
-  return not_found("no job has an id that begins with '" + what + "'" +
-                   (ids.empty() ? "; see starling job list" : offer_closest(what, ids)));
+  return runtime::not_found(
+      "no job has an id that begins with '" + what + "'" +
+      (ids.empty() ? "; see starling job list" : runtime::offer_closest(what, ids)));
 }
 
-std::optional<int> exit_code_of(const JobInfo& job) {
+std::optional<int> exit_code_of(const runtime::JobInfo& job) {
   if (job.running) return std::nullopt;
   if (job.end.signal != 0) return 128 + job.end.signal;
   if (job.end.exit_code >= 0) return job.end.exit_code;
@@ -89,12 +94,12 @@ std::optional<int> exit_code_of(const JobInfo& job) {
 
 // The keys below are what scripts rely on: add, never rename.
 
-Json to_json(const JobInfo& job, const ClusterState& state) {
+Json to_json(const runtime::JobInfo& job, const runtime::ClusterState& state) {
   const std::optional<int> code = exit_code_of(job);
-  const GroupState* place = place_of(job, state);
+  const runtime::GroupState* place = place_of(job, state);
   return Json{{"id", job.job.hex()},
               {"command", job.command},
-              {"state", std::string(job_state(job))},
+              {"state", std::string(runtime::job_state(job))},
               {"exit_code", code ? Json(*code) : Json()},
               {"reason", job.running ? "" : job.end.text},
               {"pending_reason", waits_for(job, state)},
@@ -103,22 +108,23 @@ Json to_json(const JobInfo& job, const ClusterState& state) {
               {"pid", job.pid},
               {"submitted", job.submitted},
               {"user", job.user},
-              {"started", job.running && job.pid == 0 ? "" : time_text(job.started_ms)},
-              {"ended", time_text(job.ended_ms)}};
+              {"started", job.running && job.pid == 0 ? "" : runtime::time_text(job.started_ms)},
+              {"ended", runtime::time_text(job.ended_ms)}};
 }
 
-void print_row(const JobInfo& job, const ClusterState& state) {
+void print_row(const runtime::JobInfo& job, const runtime::ClusterState& state) {
   const std::string waits = waits_for(job, state);
   const std::string end = !job.running    ? "  " + job.end.text
                           : waits.empty() ? ""
                                           : "  waits: " + waits;
   say("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(),
-      std::string(job_state(job)).c_str(), job.node.is_none() ? "-" : job.node.short_hex().c_str(),
-      job.pid, printable_text(job.command, /*one_line=*/true).c_str(), end.c_str());
+      std::string(runtime::job_state(job)).c_str(),
+      job.node.is_none() ? "-" : job.node.short_hex().c_str(), job.pid,
+      runtime::printable_text(job.command, /*one_line=*/true).c_str(), end.c_str());
 }
 
-void print_jobs(const ClusterState& state, bool with_ended) {
-  for (const JobInfo& job : state.jobs) {
+void print_jobs(const runtime::ClusterState& state, bool with_ended) {
+  for (const runtime::JobInfo& job : state.jobs) {
     if (job.running || with_ended) print_row(job, state);
   }
 }
@@ -131,7 +137,7 @@ int job_list_command(const std::string& address, bool json) {
     return 0;
   }
   Json list = Json::array();
-  for (const JobInfo& job : state->jobs) list.push_back(to_json(job, *state));
+  for (const runtime::JobInfo& job : state->jobs) list.push_back(to_json(job, *state));
   print_json(list);
   return 0;
 }
@@ -150,15 +156,17 @@ int job_status_command(const std::string& address, const std::string& what, bool
     return 0;
   }
   const std::optional<int> code = exit_code_of(*job);
-  say("job %s: %s%s%s\n", job->job.hex().c_str(), std::string(job_state(*job)).c_str(),
+  say("job %s: %s%s%s\n", job->job.hex().c_str(), std::string(runtime::job_state(*job)).c_str(),
       job->running ? "" : ", ", job->running ? "" : job->end.text.c_str());
   say("  command  %s\n  node     %s, pid %d%s%s\n",
-      printable_text(job->command, /*one_line=*/true).c_str(), job->node.short_hex().c_str(),
-      job->pid, job->user.empty() ? "" : ", user ", job->user.c_str());
-  if (!job->running || job->pid != 0) say("  started  %s\n", time_text(job->started_ms).c_str());
+      runtime::printable_text(job->command, /*one_line=*/true).c_str(),
+      job->node.short_hex().c_str(), job->pid, job->user.empty() ? "" : ", user ",
+      job->user.c_str());
+  if (!job->running || job->pid != 0)
+    say("  started  %s\n", runtime::time_text(job->started_ms).c_str());
   if (const std::string waits = waits_for(*job, *state); !waits.empty())
     say("  waits    %s\n", waits.c_str());
-  if (job->ended_ms != 0) say("  ended    %s\n", time_text(job->ended_ms).c_str());
+  if (job->ended_ms != 0) say("  ended    %s\n", runtime::time_text(job->ended_ms).c_str());
   if (code) say("  exit code %d\n", *code);
   if (!job->end.output_tail.empty()) {
     say("  the last lines of its log (starling job logs %s):\n%s\n", job->job.short_hex().c_str(),
@@ -178,25 +186,27 @@ int job_stop_command(const std::string& address, const std::string& what) {
   if (!job.ok()) return fail(job.status());
   const std::string name = "job " + job->job.short_hex();
   if (!job->running) {
-    say("%s has ended already: %s, %s\n", name.c_str(), std::string(job_state(*job)).c_str(),
-        job->end.text.c_str());
+    say("%s has ended already: %s, %s\n", name.c_str(),
+        std::string(runtime::job_state(*job)).c_str(), job->end.text.c_str());
     return 0;
   }
-  auto asked = ask_cluster<bool>(address, [&](NodeClient& client, Deadline deadline, auto done) {
-    JobClient(client).cancel(job->job, deadline, [done](Status status) {
-      status.ok() ? done(true) : done(std::move(status));
-    });
-  });
+  auto asked = ask_cluster<bool>(
+      address, [&](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::JobClient(client).cancel(job->job, deadline, [done](runtime::Status status) {
+          status.ok() ? done(true) : done(std::move(status));
+        });
+      });
   if (!asked.ok()) return fail(asked.status());
-  for (const Deadline patience = deadline_after(kStopTimeout); steady_now() < patience;
-       std::this_thread::sleep_for(kJobPoll)) {
+  for (const runtime::Deadline patience = runtime::deadline_after(kStopTimeout);
+       runtime::steady_now() < patience; std::this_thread::sleep_for(kJobPoll)) {
     job = fetch_job(address, job->job);
     if (!job.ok()) return fail(job.status());
     if (job->running) continue;
-    say("%s %s: %s\n", name.c_str(), std::string(job_state(*job)).c_str(), job->end.text.c_str());
+    say("%s %s: %s\n", name.c_str(), std::string(runtime::job_state(*job)).c_str(),
+        job->end.text.c_str());
     return 0;
   }
-  return fail(deadline_exceeded(name + " was cancelled and has not ended yet"));
+  return fail(runtime::deadline_exceeded(name + " was cancelled and has not ended yet"));
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -8,7 +8,7 @@
 #include "runtime/control/membership.h"
 #include "runtime/core/result.h"
 
-namespace runtime {
+namespace placement {
 
 int job_list_command(const std::string& address, bool json);
 /// With the tail of the output of a job that did not succeed.
@@ -19,12 +19,13 @@ int job_stop_command(const std::string& address, const std::string& what);
 
 /// The job whose id begins with `what`. Errors: kNotFound offers the nearest ids; kInvalidArgument:
 /// several do.
-Result<JobInfo> find_job(const ClusterState& state, const std::string& what);
+runtime::Result<runtime::JobInfo> find_job(const runtime::ClusterState& state,
+                                           const std::string& what);
 /// What `submit` exits with: the command's exit code, 128 + N after signal N; nothing while it
 /// runs, and when it is unknown.
-std::optional<int> exit_code_of(const JobInfo& job);
-nlohmann::ordered_json to_json(const JobInfo& job, const ClusterState& state);
-void print_row(const JobInfo& job, const ClusterState& state);
-void print_jobs(const ClusterState& state, bool with_ended);
+std::optional<int> exit_code_of(const runtime::JobInfo& job);
+nlohmann::ordered_json to_json(const runtime::JobInfo& job, const runtime::ClusterState& state);
+void print_row(const runtime::JobInfo& job, const runtime::ClusterState& state);
+void print_jobs(const runtime::ClusterState& state, bool with_ended);
 
-}  // namespace runtime
+}  // namespace placement

@@ -11,7 +11,7 @@
 #include "runtime/control/cluster_client.h"
 #include "runtime/core/printable_text.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -21,7 +21,7 @@ constexpr const char* kKinds = "nodes, actors, workers, objects, jobs and placem
 
 // The keys below are what scripts rely on: add, never rename.
 
-Json worker_json(const WorkerInfo& worker) {
+Json worker_json(const runtime::WorkerInfo& worker) {
   return Json{{"id", worker.worker.hex()},
               {"node", worker.node.hex()},
               {"job", worker.job.is_none() ? "" : worker.job.hex()},
@@ -37,7 +37,7 @@ Json worker_json(const WorkerInfo& worker) {
               {"age_ms", worker.age.count()}};
 }
 
-void print_row(const WorkerInfo& worker) {
+void print_worker(const runtime::WorkerInfo& worker) {
   const std::string what =
       worker.state == "shared" ? std::to_string(worker.actors) + " shared actors"
       : worker.actor.is_none() ? ""
@@ -51,14 +51,15 @@ void print_row(const WorkerInfo& worker) {
 /// Of what the head tells all at once.
 template <class T>
 int list_state(const ListOptions& options, const Filters& filters,
-               std::vector<T> ClusterState::*items) {
-  if (Status status = check_filters(filters, to_json(T(), ClusterState()), options.kind);
+               std::vector<T> runtime::ClusterState::*items) {
+  if (runtime::Status status =
+          check_filters(filters, to_json(T(), runtime::ClusterState()), options.kind);
       !status.ok())
     return fail(status);
-  auto state = ask_cluster<ClusterState>(options.address,
-                                         [](NodeClient& client, Deadline deadline, auto done) {
-                                           ClusterClient(client).state(deadline, done);
-                                         });
+  auto state = ask_cluster<runtime::ClusterState>(
+      options.address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::ClusterClient(client).state(deadline, done);
+      });
   if (!state.ok()) return fail(state.status());
   Json list = Json::array();
   for (const T& item : (*state).*items) {
@@ -71,18 +72,21 @@ int list_state(const ListOptions& options, const Filters& filters,
 }
 
 int list_workers(const ListOptions& options, const Filters& filters) {
-  if (Status status = check_filters(filters, worker_json(WorkerInfo()), "workers"); !status.ok())
+  if (runtime::Status status =
+          check_filters(filters, worker_json(runtime::WorkerInfo()), "workers");
+      !status.ok())
     return fail(status);
   auto nodes = NodeSet::connect(options.address);
   if (!nodes.ok()) return fail(nodes.status());
   Json list = Json::array();
-  (*nodes)->ask_all<WorkerList>(control::ListWorkers{}, [&](const NodeInfo&, WorkerList workers) {
-    for (const WorkerInfo& worker : workers) {
-      Json json = worker_json(worker);
-      if (!matches(json, filters)) continue;
-      options.json ? list.push_back(std::move(json)) : print_row(worker);
-    }
-  });
+  (*nodes)->ask_all<runtime::WorkerList>(
+      runtime::control::ListWorkers{}, [&](const runtime::NodeInfo&, runtime::WorkerList workers) {
+        for (const runtime::WorkerInfo& worker : workers) {
+          Json json = worker_json(worker);
+          if (!matches(json, filters)) continue;
+          options.json ? list.push_back(std::move(json)) : print_worker(worker);
+        }
+      });
   if (options.json) print_json(list);
   return (*nodes)->report_silent() ? 1 : 0;
 }
@@ -91,7 +95,8 @@ int list_workers(const ListOptions& options, const Filters& filters) {
 class JsonArray {
  public:
   void add(const Json& item) {
-    std::string text = printable_json(item.dump(2, ' ', false, Json::error_handler_t::replace));
+    std::string text =
+        runtime::printable_json(item.dump(2, ' ', false, Json::error_handler_t::replace));
     for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3)
       text.insert(at + 1, "  ");
     std::printf("%s  %s", std::exchange(empty_, false) ? "[\n" : ",\n", text.c_str());
@@ -104,18 +109,18 @@ class JsonArray {
 
 /// Page by page: neither this process nor the head ever holds a hundred thousand at once.
 int list_actors(const ListOptions& options, const Filters& filters) {
-  control::ListActors request;
+  runtime::control::ListActors request;
   request.filters = filters;
   if (!options.after.empty()) {
-    auto after = ActorId::from_hex(options.after);
+    auto after = runtime::ActorId::from_hex(options.after);
     if (!after.ok()) return fail(after.status().with_context("--after"));
     request.after = *after;
   }
-  auto cluster = find_cluster(options.address);
+  auto cluster = runtime::find_cluster(options.address);
   if (!cluster.ok()) return fail(cluster.status());
-  EventLoop loop;
-  auto client =
-      NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(std::chrono::seconds(10)));
+  runtime::EventLoop loop;
+  auto client = runtime::NodeClient::connect(loop, *cluster, runtime::Role::kTool,
+                                             runtime::deadline_after(std::chrono::seconds(10)));
   if (!client.ok()) return fail(client.status());
   JsonArray array;
   std::uint64_t shown = 0;
@@ -123,10 +128,10 @@ int list_actors(const ListOptions& options, const Filters& filters) {
   while (more && (options.limit == 0 || shown < options.limit)) {
     if (options.limit != 0)
       request.limit = static_cast<std::uint32_t>(
-          std::min<std::uint64_t>(control::ListActors::kLimitMax, options.limit - shown));
-    auto page = observe<ActorPage>(loop, **client, request);
+          std::min<std::uint64_t>(runtime::control::ListActors::kLimitMax, options.limit - shown));
+    auto page = observe<runtime::ActorPage>(loop, **client, request);
     if (!page.ok()) return fail(page.status());
-    for (const ActorState& actor : page->actors)
+    for (const runtime::ActorState& actor : page->actors)
       options.json ? array.add(to_json(actor)) : print_row(actor);
     shown += page->actors.size();
     more = !page->next.is_none();
@@ -145,18 +150,18 @@ int list_command(const ListOptions& options) {
   if (!options.state.empty()) filters->emplace_back("state", options.state);
   const bool pages = options.kind == "actors";
   if (!pages && (options.limit != 0 || !options.after.empty()))
-    return fail(invalid_argument("--limit and --after are for actors; " + options.kind +
-                                 " come all at once"));
+    return fail(runtime::invalid_argument("--limit and --after are for actors; " + options.kind +
+                                          " come all at once"));
   if (pages) return list_actors(options, *filters);
-  if (options.kind == "nodes") return list_state(options, *filters, &ClusterState::nodes);
+  if (options.kind == "nodes") return list_state(options, *filters, &runtime::ClusterState::nodes);
   if (options.kind == "workers") return list_workers(options, *filters);
   if (options.kind == "objects")
     return list_objects_command(options.address, options.json, *filters);
-  if (options.kind == "jobs") return list_state(options, *filters, &ClusterState::jobs);
+  if (options.kind == "jobs") return list_state(options, *filters, &runtime::ClusterState::jobs);
   if (options.kind == "placement-groups")
-    return list_state(options, *filters, &ClusterState::groups);
+    return list_state(options, *filters, &runtime::ClusterState::groups);
   std::fprintf(stderr, "error: cannot list '%s'; there are %s\n", options.kind.c_str(), kKinds);
   return 2;
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace runtime {
+namespace placement {
 
 struct ListOptions {
   std::string address;
@@ -20,4 +20,4 @@ struct ListOptions {
 /// Returns the exit code: 2 when there is no such kind of thing.
 int list_command(const ListOptions& options);
 
-}  // namespace runtime
+}  // namespace placement

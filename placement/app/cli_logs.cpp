@@ -16,7 +16,7 @@
 #include "runtime/core/printable_pieces.h"
 #include "runtime/process/log_file.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -25,76 +25,77 @@ constexpr auto kFollowEvery = std::chrono::milliseconds(200);
 
 /// A log file on some node.
 struct Place {
-  NodeId node;
+  runtime::NodeId node;
   std::string file;
   std::string label;
-  JobId job;  // whose log it is
+  runtime::JobId job;  // whose log it is
 };
 
-std::vector<Place> find_logs(const ClusterState& state, const std::string& what) {
+std::vector<Place> find_logs(const runtime::ClusterState& state, const std::string& what) {
   std::vector<Place> places;
   // A name is that of the living, if there is one: the dead had it before.
   const bool lives =
-      std::any_of(state.actors.begin(), state.actors.end(), [&](const ActorState& actor) {
-        return actor.name == what && actor.phase != ActorPhase::kDead;
+      std::any_of(state.actors.begin(), state.actors.end(), [&](const runtime::ActorState& actor) {
+        return actor.name == what && actor.phase != runtime::ActorPhase::kDead;
       });
-  for (const ActorState& actor : state.actors) {
+  for (const runtime::ActorState& actor : state.actors) {
     if (actor.actor.hex().starts_with(what) ||
-        (actor.name == what && (!lives || actor.phase != ActorPhase::kDead))) {
+        (actor.name == what && (!lives || actor.phase != runtime::ActorPhase::kDead))) {
       places.push_back({actor.node,
                         "worker-" + actor.worker.hex() + ".log",
                         "actor " + actor.class_name + " " + actor.actor.short_hex(),
                         {}});
     }
   }
-  for (const JobInfo& job : state.jobs) {
+  for (const runtime::JobInfo& job : state.jobs) {
     if (job.job.hex().starts_with(what))
       places.push_back(
           {job.node, "job-" + job.job.hex() + ".log", "job " + job.job.short_hex(), job.job});
   }
-  for (const NodeInfo& node : state.nodes) {
+  for (const runtime::NodeInfo& node : state.nodes) {
     if (node.node.hex().starts_with(what))
       places.push_back({node.node, "", "node " + node.node.short_hex(), {}});
   }
   return places;
 }
 
-Result<Place> choose_log(const ClusterState& state, const std::string& what) {
+runtime::Result<Place> choose_log(const runtime::ClusterState& state, const std::string& what) {
   std::vector<Place> places = find_logs(state, what);
   if (places.size() == 1) return places[0];
   if (places.empty()) {
     std::vector<std::string> names;
-    for (const ActorState& actor : state.actors) {
+    for (const runtime::ActorState& actor : state.actors) {
       names.push_back(actor.actor.hex());
       if (!actor.name.empty()) names.push_back(actor.name);
     }
-    for (const JobInfo& job : state.jobs) names.push_back(job.job.hex());
-    for (const NodeInfo& node : state.nodes) names.push_back(node.node.hex());
-    return not_found("no actor, job or node is called '" + what + "'" +
-                     (names.empty() ? "; see starling status" : offer_closest(what, names)));
+    for (const runtime::JobInfo& job : state.jobs) names.push_back(job.job.hex());
+    for (const runtime::NodeInfo& node : state.nodes) names.push_back(node.node.hex());
+    return runtime::not_found(
+        "no actor, job or node is called '" + what + "'" +
+        (names.empty() ? "; see starling status" : runtime::offer_closest(what, names)));
   }
   std::string text = "'" + what + "' may be";
   for (const Place& place : places) text += " " + place.label + ",";
   text.back() = ';';
-  return invalid_argument(text + " give more digits");
+  return runtime::invalid_argument(text + " give more digits");
 }
 
-bool wrote_here(const ClusterState& state, JobId id) {
+bool wrote_here(const runtime::ClusterState& state, runtime::JobId id) {
   return std::any_of(state.jobs.begin(), state.jobs.end(),
-                     [&](const JobInfo& job) { return job.job == id && job.submitted; });
+                     [&](const runtime::JobInfo& job) { return job.job == id && job.submitted; });
 }
 
-bool is_pending(const ClusterState& state, JobId id) {
-  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const JobInfo& job) {
+bool is_pending(const runtime::ClusterState& state, runtime::JobId id) {
+  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const runtime::JobInfo& job) {
     return job.job == id && job.submitted && job.running && job.pid == 0;
   });
 }
 
-bool has_ended(EventLoop& loop, NodeClient& client, JobId id) {
-  const Deadline deadline = deadline_after(kLogsTimeout);
-  auto job = wait_for<JobInfo>(loop, deadline,
-                               [&](auto done) { JobClient(client).query(id, deadline, done); });
-  return job.ok() ? !job->running : job.status().code() == ErrorCode::kNotFound;
+bool has_ended(runtime::EventLoop& loop, runtime::NodeClient& client, runtime::JobId id) {
+  const runtime::Deadline deadline = runtime::deadline_after(kLogsTimeout);
+  auto job = wait_for<runtime::JobInfo>(
+      loop, deadline, [&](auto done) { runtime::JobClient(client).query(id, deadline, done); });
+  return job.ok() ? !job->running : job.status().code() == runtime::ErrorCode::kNotFound;
 }
 
 /// Says once on stderr what is missing between what was printed and what comes now.
@@ -102,7 +103,7 @@ class MissingPart {
  public:
   explicit MissingPart(std::string label) : label_(std::move(label)) {}
 
-  void before(const control::LogChunk& chunk) {
+  void before(const runtime::control::LogChunk& chunk) {
     if (chunk.position > printed_) {
       std::fflush(stdout);
       const std::string where = printed_ == 0
@@ -113,7 +114,7 @@ class MissingPart {
                    "%llu MiB of a log are kept, fewer on a small disk)\n",
                    label_.c_str(), where.c_str(),
                    static_cast<unsigned long long>(chunk.position - printed_),
-                   static_cast<unsigned long long>(2 * LogFile::kBytesMax >> 20));
+                   static_cast<unsigned long long>(2 * runtime::LogFile::kBytesMax >> 20));
       printed_ = chunk.position;
     }
     printed_ += chunk.text.size();
@@ -127,31 +128,33 @@ class MissingPart {
 /// The log that a command prints, and the connection to its node.
 class LogSource {
  public:
-  static Result<LogSource> open(EventLoop& loop, const ClusterAddress& cluster) {
-    auto client = NodeClient::connect(loop, cluster, Role::kTool, deadline_after(kLogsTimeout));
+  static runtime::Result<LogSource> open(runtime::EventLoop& loop,
+                                         const runtime::ClusterAddress& cluster) {
+    auto client = runtime::NodeClient::connect(loop, cluster, runtime::Role::kTool,
+                                               runtime::deadline_after(kLogsTimeout));
     if (!client.ok()) return client.status();
     return LogSource(loop, cluster, *std::move(client));
   }
 
   const Place& place() const { return place_; }
-  NodeClient& client() { return *client_; }
+  runtime::NodeClient& client() { return *client_; }
 
   /// The log of what is called so; `waits`: for a job that has not begun.
-  Status choose(const std::string& what, bool waits) {
-    if (Status status = look(what); !status.ok()) return status;
+  runtime::Status choose(const std::string& what, bool waits) {
+    if (runtime::Status status = look(what); !status.ok()) return status;
     while (!place_.job.is_none() && is_pending(state_, place_.job)) {
       if (!waits)
-        return unavailable(place_.label +
-                           " has not begun, so that it has no log yet; `starling why " +
-                           place_.job.short_hex() + "` says what it waits for, -f waits with it");
+        return runtime::unavailable(
+            place_.label + " has not begun, so that it has no log yet; `starling why " +
+            place_.job.short_hex() + "` says what it waits for, -f waits with it");
       std::this_thread::sleep_for(kFollowEvery);
-      if (Status status = look(place_.job.hex()); !status.ok()) return status;
+      if (runtime::Status status = look(place_.job.hex()); !status.ok()) return status;
     }
     if (place_.node.is_none())
-      return not_found(place_.label + " has not been started, so that it has no log");
-    if (Status status = move_to_its_node(); !status.ok()) return status;
+      return runtime::not_found(place_.label + " has not been started, so that it has no log");
+    if (runtime::Status status = move_to_its_node(); !status.ok()) return status;
     if (!place_.job.is_none() && !wrote_here(state_, place_.job)) {
-      return not_found(
+      return runtime::not_found(
           place_.label +
           " was not submitted: its driver was simply run, and has written where it was run");
     }
@@ -159,16 +162,18 @@ class LogSource {
   }
 
  private:
-  LogSource(EventLoop& loop, ClusterAddress cluster, std::shared_ptr<NodeClient> client)
+  LogSource(runtime::EventLoop& loop, runtime::ClusterAddress cluster,
+            std::shared_ptr<runtime::NodeClient> client)
       : loop_(loop),
         cluster_(std::move(cluster)),
         client_(std::move(client)),
         place_{client_->node_id(), "", "", {}} {}
 
-  Status look(const std::string& what) {
-    const Deadline deadline = deadline_after(kLogsTimeout);
-    auto asked = wait_for<ClusterState>(
-        loop_, deadline, [&](auto done) { ClusterClient(*client_).state(deadline, done); });
+  runtime::Status look(const std::string& what) {
+    const runtime::Deadline deadline = runtime::deadline_after(kLogsTimeout);
+    auto asked = wait_for<runtime::ClusterState>(loop_, deadline, [&](auto done) {
+      runtime::ClusterClient(*client_).state(deadline, done);
+    });
     if (!asked.ok()) return asked.status();
     state_ = *std::move(asked);
     auto chosen = choose_log(state_, what);
@@ -177,47 +182,49 @@ class LogSource {
     return {};
   }
 
-  Status move_to_its_node() {
-    for (const NodeInfo& node : state_.nodes) {
+  runtime::Status move_to_its_node() {
+    for (const runtime::NodeInfo& node : state_.nodes) {
       if (node.node != place_.node || node.node == client_->node_id()) continue;
-      ClusterAddress other = cluster_;
+      runtime::ClusterAddress other = cluster_;
       other.address = node.address;
       other.unix_path.clear();
-      auto client = NodeClient::connect(loop_, other, Role::kTool, deadline_after(kLogsTimeout));
+      auto client = runtime::NodeClient::connect(loop_, other, runtime::Role::kTool,
+                                                 runtime::deadline_after(kLogsTimeout));
       if (!client.ok()) return client.status().with_context("node " + node.node.short_hex());
       client_ = *std::move(client);
     }
     if (client_->node_id() != place_.node)
-      return unavailable("the node of " + place_.label + " is gone, and its logs with it");
+      return runtime::unavailable("the node of " + place_.label + " is gone, and its logs with it");
     return {};
   }
 
-  EventLoop& loop_;
-  ClusterAddress cluster_;
-  std::shared_ptr<NodeClient> client_;
+  runtime::EventLoop& loop_;
+  runtime::ClusterAddress cluster_;
+  std::shared_ptr<runtime::NodeClient> client_;
   Place place_;
-  ClusterState state_;
+  runtime::ClusterState state_;
 };
 
 /// Prints what there is of a log; `follow`: and what comes, until its job has ended.
-Status print_log(EventLoop& loop, LogSource& source, bool follow) {
+runtime::Status print_log(runtime::EventLoop& loop, LogSource& source, bool follow) {
   const Place& place = source.place();
   MissingPart missing(place.label.empty() ? "node " + place.node.short_hex() : place.label);
   std::uint64_t file = 0;
   std::uint64_t offset = 0;
-  PrintablePieces shown(STDOUT_FILENO);
+  runtime::PrintablePieces shown(STDOUT_FILENO);
   bool is_over = !follow;
   bool said_missing = false;
   while (true) {
-    const Deadline deadline = deadline_after(kLogsTimeout);
-    auto chunk = wait_for<control::LogChunk>(loop, deadline, [&](auto done) {
-      ClusterClient(source.client()).read_log(place.file, file, offset, deadline, done);
+    const runtime::Deadline deadline = runtime::deadline_after(kLogsTimeout);
+    auto chunk = wait_for<runtime::control::LogChunk>(loop, deadline, [&](auto done) {
+      runtime::ClusterClient(source.client()).read_log(place.file, file, offset, deadline, done);
     });
-    const bool is_missing = chunk.status().code() == ErrorCode::kNotFound && !place.file.empty();
+    const bool is_missing =
+        chunk.status().code() == runtime::ErrorCode::kNotFound && !place.file.empty();
     if (is_missing && !std::exchange(said_missing, true))
       std::fprintf(stderr, "note: %s has written nothing, or its log was removed for room\n",
                    place.label.c_str());
-    if (is_missing) chunk = control::LogChunk{};
+    if (is_missing) chunk = runtime::control::LogChunk{};
     if (!chunk.ok()) return chunk.status();
     offset = chunk->next_offset;
     file = chunk->file;
@@ -236,16 +243,16 @@ Status print_log(EventLoop& loop, LogSource& source, bool follow) {
 }  // namespace
 
 int logs_command(const std::string& address, const std::string& what, bool follow) {
-  auto cluster = find_cluster(address);
+  auto cluster = runtime::find_cluster(address);
   if (!cluster.ok()) return fail(cluster.status());
-  EventLoop loop;
+  runtime::EventLoop loop;
   auto source = LogSource::open(loop, *cluster);
   if (!source.ok()) return fail(source.status());
   if (!what.empty()) {
-    if (Status status = source->choose(what, follow); !status.ok()) return fail(status);
+    if (runtime::Status status = source->choose(what, follow); !status.ok()) return fail(status);
   }
-  const Status printed = print_log(loop, *source, follow);
+  const runtime::Status printed = print_log(loop, *source, follow);
   return printed.ok() ? 0 : fail(printed);
 }
 
-}  // namespace runtime
+}  // namespace placement

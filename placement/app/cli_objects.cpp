@@ -4,25 +4,25 @@
 #include "runtime/control/cluster_client.h"
 #include "runtime/core/printable_text.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string hex_or_empty(NodeId node) { return node.is_none() ? "" : node.hex(); }
+std::string hex_or_empty(runtime::NodeId node) { return node.is_none() ? "" : node.hex(); }
 
 // The keys below are what scripts rely on: add, never rename.
 
-Json object_json(const ObjectInfo& object) {
+Json object_json(const runtime::ObjectInfo& object) {
   Json borrowers = Json::array(), copies = Json::array();
-  for (const ObjectBorrower& borrower : object.borrowers) {
+  for (const runtime::ObjectBorrower& borrower : object.borrowers) {
     borrowers.push_back({{"node", borrower.node.hex()},
                          {"pid", borrower.pid},
                          {"name", borrower.name},
                          {"handles", borrower.handles}});
   }
-  for (NodeId copy : object.copies) copies.push_back(copy.hex());
+  for (runtime::NodeId copy : object.copies) copies.push_back(copy.hex());
   return Json{{"id", object.id.is_none() ? "" : object.id.hex()},
               {"bytes", object.size},
               {"node", hex_or_empty(object.node)},
@@ -41,7 +41,7 @@ Json object_json(const ObjectInfo& object) {
               {"copies", copies}};
 }
 
-Json object_json(const StoreInfo& store) {
+Json object_json(const runtime::StoreInfo& store) {
   return Json{{"node", store.node.hex()},
               {"capacity_bytes", store.capacity_bytes},
               {"leased_bytes", store.leased_bytes},
@@ -57,7 +57,7 @@ Json object_json(const StoreInfo& store) {
 }
 
 /// "2 handles, lent 1 (1 in flight), borrowed by Counter 7f3a0011 (pid 12), weights@3"
-std::string keepers(const ObjectInfo& object) {
+std::string keepers(const runtime::ObjectInfo& object) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (object.handles > 0)
@@ -68,7 +68,7 @@ std::string keepers(const ObjectInfo& object) {
   if (object.held > 0) add("held for borrowers");
   if (object.readers > 0)
     add(std::to_string(object.readers) + (object.readers == 1 ? " reader" : " readers"));
-  for (const ObjectBorrower& borrower : object.borrowers)
+  for (const runtime::ObjectBorrower& borrower : object.borrowers)
     add("borrowed by " + borrower.name + " (pid " + std::to_string(borrower.pid) + ")");
   for (const std::string& name : object.published) add("published as " + name);
   if (!object.copies.empty())
@@ -77,7 +77,7 @@ std::string keepers(const ObjectInfo& object) {
 }
 
 /// Of an object without an owner, why it has none.
-const char* missing_owner(const ObjectInfo& object, const ObjectList& list) {
+const char* missing_owner(const runtime::ObjectInfo& object, const runtime::ObjectList& list) {
   if (!list.troubles.empty()) return "owner unknown, not all have answered";
   // Copies in other nodes' stores stay for a while after the object itself.
   const bool is_wanted =
@@ -85,8 +85,8 @@ const char* missing_owner(const ObjectInfo& object, const ObjectList& list) {
   return is_wanted ? "owner gone" : "no references";
 }
 
-void print_objects(const ObjectList& list) {
-  for (const ObjectInfo& object : list.objects) {
+void print_objects(const runtime::ObjectList& list) {
+  for (const runtime::ObjectInfo& object : list.objects) {
     const std::string owner = object.owner_pid != 0
                                   ? object.owner + " (pid " + std::to_string(object.owner_pid) + ")"
                                   : object.owner;
@@ -98,8 +98,9 @@ void print_objects(const ObjectList& list) {
         static_cast<double>(object.age.count()) / 1000,
         owner.empty() ? missing_owner(object, list) : owner.c_str(), keepers(object).c_str());
   }
-  if (list.truncated) say("  (and more: a node names at most %zu)\n", ObjectList::kObjectsMax);
-  for (const StoreInfo& store : list.stores) {
+  if (list.truncated)
+    say("  (and more: a node names at most %zu)\n", runtime::ObjectList::kObjectsMax);
+  for (const runtime::StoreInfo& store : list.stores) {
     const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
     say("store of node %s: %.1f of %.1f MiB with processes, %.1f published, %.1f copies, %.1f kept "
         "for readers, %.1f on disk; %llu small objects in processes\n",
@@ -112,22 +113,25 @@ void print_objects(const ObjectList& list) {
 }  // namespace
 
 int list_objects_command(const std::string& address, bool json, const Filters& filters) {
-  if (Status status = check_filters(filters, object_json(ObjectInfo()), "objects"); !status.ok())
+  if (runtime::Status status =
+          check_filters(filters, object_json(runtime::ObjectInfo()), "objects");
+      !status.ok())
     return fail(status);
-  auto list =
-      ask_cluster<ObjectList>(address, [](NodeClient& client, Deadline deadline, auto done) {
-        ClusterClient(client).list_objects(deadline, done);
+  auto list = ask_cluster<runtime::ObjectList>(
+      address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::ClusterClient(client).list_objects(deadline, done);
       });
   if (!list.ok()) return fail(list.status());
-  std::erase_if(list->objects,
-                [&](const ObjectInfo& object) { return !matches(object_json(object), filters); });
+  std::erase_if(list->objects, [&](const runtime::ObjectInfo& object) {
+    return !matches(object_json(object), filters);
+  });
   for (const std::string& trouble : list->troubles)
-    std::fprintf(stderr, "%s\n", printable_text(trouble).c_str());
+    std::fprintf(stderr, "%s\n", runtime::printable_text(trouble).c_str());
   const int code = list->troubles.empty() ? 0 : 1;
   if (!json) return print_objects(*list), code;
   Json objects = Json::array(), stores = Json::array();
-  for (const ObjectInfo& object : list->objects) objects.push_back(object_json(object));
-  for (const StoreInfo& store : list->stores) stores.push_back(object_json(store));
+  for (const runtime::ObjectInfo& object : list->objects) objects.push_back(object_json(object));
+  for (const runtime::StoreInfo& store : list->stores) stores.push_back(object_json(store));
   print_json(Json{{"objects", objects},
                   {"stores", stores},
                   {"truncated", list->truncated},
@@ -135,4 +139,4 @@ int list_objects_command(const std::string& address, bool json, const Filters& f
   return code;
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -5,9 +5,9 @@
 
 #include "placement/app/cli_filter.h"
 
-namespace runtime {
+namespace placement {
 
 /// Returns the exit code.
 int list_objects_command(const std::string& address, bool json, const Filters& filters);
 
-}  // namespace runtime
+}  // namespace placement

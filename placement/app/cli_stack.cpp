@@ -7,7 +7,7 @@
 #include "placement/app/cli_text.h"
 #include "runtime/core/nearest.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -15,55 +15,58 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kNamedMax = 5;  // of several that may be meant
 
-std::string describe_actor(const ActorState& actor) {
+std::string describe_actor(const runtime::ActorState& actor) {
   return actor.class_name + " " + actor.actor.short_hex() +
          (actor.name.empty() ? "" : " '" + actor.name + "'");
 }
 
 /// The actors that `what` may mean: by name, else by the first digits of an id.
-Result<std::vector<ActorState>> candidates(NodeSet& nodes, NodeClient& client,
-                                           const std::string& what) {
+runtime::Result<std::vector<runtime::ActorState>> candidates(NodeSet& nodes,
+                                                             runtime::NodeClient& client,
+                                                             const std::string& what) {
   for (const char* key : {"name", "id"}) {
-    control::ListActors request;
+    runtime::control::ListActors request;
     request.filters = {{key, what}};
     request.limit = 100;
-    auto page = observe<ActorPage>(nodes.loop(), client, request);
+    auto page = observe<runtime::ActorPage>(nodes.loop(), client, request);
     if (!page.ok()) return page.status();
     // The dead are of no interest next to a living one.
-    std::vector<ActorState> living;
-    for (const ActorState& actor : page->actors) {
-      if (actor.phase != ActorPhase::kDead) living.push_back(actor);
+    std::vector<runtime::ActorState> living;
+    for (const runtime::ActorState& actor : page->actors) {
+      if (actor.phase != runtime::ActorPhase::kDead) living.push_back(actor);
     }
     if (!living.empty()) return living;
     if (!page->actors.empty()) return page->actors;
   }
-  return std::vector<ActorState>();
+  return std::vector<runtime::ActorState>();
 }
 
-Result<ActorState> choose_actor(NodeSet& nodes, NodeClient& client, const std::string& what) {
+runtime::Result<runtime::ActorState> choose_actor(NodeSet& nodes, runtime::NodeClient& client,
+                                                  const std::string& what) {
   auto found = candidates(nodes, client, what);
   if (!found.ok()) return found.status();
   if (found->empty()) {
     std::vector<std::string> names;
-    for (const ActorState& actor : nodes.cluster().actors) {
-      if (actor.phase == ActorPhase::kDead) continue;
+    for (const runtime::ActorState& actor : nodes.cluster().actors) {
+      if (actor.phase == runtime::ActorPhase::kDead) continue;
       names.push_back(actor.actor.hex());
       if (!actor.name.empty()) names.push_back(actor.name);
     }
-    return not_found("no actor is called '" + what + "', and no actor's id begins so" +
-                     (names.empty() ? "; see starling list actors" : offer_closest(what, names)));
+    return runtime::not_found(
+        "no actor is called '" + what + "', and no actor's id begins so" +
+        (names.empty() ? "; see starling list actors" : runtime::offer_closest(what, names)));
   }
   if (found->size() == 1) return found->front();
   std::string text = "'" + what + "' may be";
   for (std::size_t i = 0; i < std::min(found->size(), kNamedMax); ++i)
     text += (i == 0 ? " " : ", ") + describe_actor((*found)[i]);
-  return invalid_argument(text + (found->size() > kNamedMax ? " and others" : "") +
-                          "; give more digits of its id");
+  return runtime::invalid_argument(text + (found->size() > kNamedMax ? " and others" : "") +
+                                   "; give more digits of its id");
 }
 
-Json stack_json(const StackReport& report) {
+Json stack_json(const runtime::StackReport& report) {
   Json threads = Json::array();
-  for (const ThreadStack& thread : report.threads) {
+  for (const runtime::ThreadStack& thread : report.threads) {
     threads.push_back({{"tid", thread.tid},
                        {"name", thread.name},
                        {"state", thread.state},
@@ -80,14 +83,15 @@ Json stack_json(const StackReport& report) {
               {"threads", threads}};
 }
 
-void print_stacks(const ActorState& actor, const StackReport& report) {
+void print_stacks(const runtime::ActorState& actor, const runtime::StackReport& report) {
   say("actor %s  pid %d on node %s, %s\n", describe_actor(actor).c_str(), report.pid,
       actor.node.short_hex().c_str(), report.process.c_str());
   if (!report.note.empty()) say("note: %s\n", report.note.c_str());
   bool runs = false;
-  for (const ThreadStack& thread : report.threads) runs = runs || thread.actor == actor.actor;
+  for (const runtime::ThreadStack& thread : report.threads)
+    runs = runs || thread.actor == actor.actor;
   if (!runs) say("it runs no method now\n");
-  for (const ThreadStack& thread : report.threads) {
+  for (const runtime::ThreadStack& thread : report.threads) {
     say("\nthread %d %s  %s", thread.tid, thread.name.c_str(), thread.state.c_str());
     if (!thread.waits_in.empty()) say(" in %s", thread.waits_in.c_str());
     if (!thread.running.empty()) {
@@ -106,30 +110,32 @@ void print_stacks(const ActorState& actor, const StackReport& report) {
 
 int stack_command(const std::string& address, const std::string& what, bool json) {
   if (what.empty())
-    return fail(invalid_argument("name an actor: its id, the first digits of it, or its name"));
+    return fail(
+        runtime::invalid_argument("name an actor: its id, the first digits of it, or its name"));
   auto nodes = NodeSet::connect(address);
   if (!nodes.ok()) return fail(nodes.status());
-  NodeClient* any = nullptr;
+  runtime::NodeClient* any = nullptr;
   for (NodeSet::Entry& entry : (*nodes)->nodes()) {
     if (!any && entry.client) any = entry.client.get();
   }
-  if (!any) return fail(unavailable("no node of the cluster answers"));
+  if (!any) return fail(runtime::unavailable("no node of the cluster answers"));
   auto actor = choose_actor(**nodes, *any, what);
   if (!actor.ok()) return fail(actor.status());
-  if (actor->phase == ActorPhase::kDead)
-    return fail(actor_died("actor " + describe_actor(*actor) + " is dead: " + actor->death.text));
+  if (actor->phase == runtime::ActorPhase::kDead)
+    return fail(
+        runtime::actor_died("actor " + describe_actor(*actor) + " is dead: " + actor->death.text));
   if (actor->node.is_none())
-    return fail(unavailable("actor " + describe_actor(*actor) + " is " +
-                            std::string(to_string(actor->phase)) +
-                            " and has no process: " + actor->pending_reason));
+    return fail(runtime::unavailable("actor " + describe_actor(*actor) + " is " +
+                                     std::string(to_string(actor->phase)) +
+                                     " and has no process: " + actor->pending_reason));
   NodeSet::Entry* node = (*nodes)->find(actor->node);
   if (!node || !node->client) {
-    return fail(unavailable("node " + actor->node.short_hex() + ", where actor " +
-                            describe_actor(*actor) + " runs, cannot be reached" +
-                            (node ? ": " + node->trouble.message() : "")));
+    return fail(runtime::unavailable("node " + actor->node.short_hex() + ", where actor " +
+                                     describe_actor(*actor) + " runs, cannot be reached" +
+                                     (node ? ": " + node->trouble.message() : "")));
   }
-  auto report =
-      observe<StackReport>((*nodes)->loop(), *node->client, control::ReadStack{actor->actor});
+  auto report = observe<runtime::StackReport>((*nodes)->loop(), *node->client,
+                                              runtime::control::ReadStack{actor->actor});
   if (!report.ok()) return fail(report.status());
   if (json)
     print_json(stack_json(*report));
@@ -138,4 +144,4 @@ int stack_command(const std::string& address, const std::string& what, bool json
   return 0;
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace runtime {
+namespace placement {
 
 /// `what`: an actor's id (its first digits are enough) or name. Returns the exit code.
 int stack_command(const std::string& address, const std::string& what, bool json);
 
-}  // namespace runtime
+}  // namespace placement

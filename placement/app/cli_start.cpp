@@ -21,7 +21,7 @@
 #include "runtime/process/spill_place.h"
 #include "runtime/transport/blocking.h"
 
-namespace runtime {
+namespace placement {
 
 namespace fs = std::filesystem;
 
@@ -33,37 +33,38 @@ constexpr auto kRejoinPause = std::chrono::seconds(1);
 constexpr auto kRefreshPeriod = std::chrono::seconds(30);
 
 /// Which cluster the head that is to be joined is of: its folders are named by that.
-Status learn_cluster(EventLoop& loop, StartPlan& plan) {
-  Credentials credentials;
+runtime::Status learn_cluster(runtime::EventLoop& loop, StartPlan& plan) {
+  runtime::Credentials credentials;
   credentials.token = plan.node.token;
-  credentials.role = Role::kNode;
+  credentials.role = runtime::Role::kNode;
   credentials.node = plan.node.node;
-  ConnectOptions connecting;
-  connecting.deadline = deadline_after(kJoinTimeout);
-  auto channel = connect(loop, plan.node.head, credentials, connecting);
+  runtime::ConnectOptions connecting;
+  connecting.deadline = runtime::deadline_after(kJoinTimeout);
+  auto channel = runtime::connect(loop, plan.node.head, credentials, connecting);
   if (!channel.ok()) return channel.status().with_context("joining");
   plan.node.cluster = (*channel)->peer().cluster;
-  (*channel)->close(cancelled("that was all"));
+  (*channel)->close(runtime::cancelled("that was all"));
   return {};
 }
 
 /// Adds to a failure to listen who has the port, or that the address is another machine's.
-Status explain_listen(const Status& status, const Endpoint& bind) {
+runtime::Status explain_listen(const runtime::Status& status, const runtime::Endpoint& bind) {
   boost::system::error_code is_name;
-  const auto address = asio::ip::make_address(bind.host, is_name);
-  if (!is_name && !is_address_of_this_machine(address)) {
-    return Status(status.code(), "--bind " + bind.host +
-                                     ": not an address of this machine; an address that is "
-                                     "translated on its way here belongs in --advertise");
+  const auto address = runtime::asio::ip::make_address(bind.host, is_name);
+  if (!is_name && !runtime::is_address_of_this_machine(address)) {
+    return runtime::Status(status.code(),
+                           "--bind " + bind.host +
+                               ": not an address of this machine; an address that is "
+                               "translated on its way here belongs in --advertise");
   }
-  for (const SessionInfo& session : running_sessions()) {
-    auto other = Endpoint::parse(session.address);
+  for (const runtime::SessionInfo& session : runtime::running_sessions()) {
+    auto other = runtime::Endpoint::parse(session.address);
     if (bind.port == 0 || !other.ok() || other->port != bind.port) continue;
-    return Status(status.code(), status.message() + " (a node of cluster " +
-                                     session.cluster.short_hex() + ", pid " +
-                                     std::to_string(session.pid) + ", listens at " +
-                                     session.address + "; stop it with `starling stop --address " +
-                                     session.address + "`, or choose another --port)");
+    return runtime::Status(status.code(),
+                           status.message() + " (a node of cluster " + session.cluster.short_hex() +
+                               ", pid " + std::to_string(session.pid) + ", listens at " +
+                               session.address + "; stop it with `starling stop --address " +
+                               session.address + "`, or choose another --port)");
   }
   return status;
 }
@@ -89,7 +90,7 @@ std::string announcement(const StartOptions& options, const StartPlan& plan,
 /// has declared it dead, it comes back under another one. What an older one ran has been replaced.
 class NodeRun {
  public:
-  NodeRun(const StartOptions& options, StartPlan plan, StartReport& report)
+  NodeRun(const StartOptions& options, StartPlan plan, runtime::StartReport& report)
       : options_(options),
         plan_(std::move(plan)),
         report_(report),
@@ -101,18 +102,18 @@ class NodeRun {
 
   int run() {
     if (!options_.head) {
-      if (Status status = learn_cluster(loop_, plan_); !status.ok()) return fail(status);
+      if (runtime::Status status = learn_cluster(loop_, plan_); !status.ok()) return fail(status);
     }
-    if (Status status = join(); !status.ok()) return fail(status);
+    if (runtime::Status status = join(); !status.ok()) return fail(status);
     report_.up(announcement(options_, plan_, node_->address()));
     for (;;) {
-      const Status end = node_->wait();
+      const runtime::Status end = node_->wait();
       const bool fenced = node_->is_fenced() && !node_->is_leaving() && !signalled_.is_set();
       leave();
       if (!fenced) return finish(end);
       LOG(warn, "{}", end.message());
-      plan_.node.node = NodeId::random();
-      if (Status status = join_anew(); !status.ok()) return finish(status);
+      plan_.node.node = runtime::NodeId::random();
+      if (runtime::Status status = join_anew(); !status.ok()) return finish(status);
     }
   }
 
@@ -127,14 +128,14 @@ class NodeRun {
         node_->drain("SIGTERM", drain_time);
         return await_signals();
       }
-      stop_reason_ = cancelled(number == SIGINT ? "interrupted" : "terminated");
+      stop_reason_ = runtime::cancelled(number == SIGINT ? "interrupted" : "terminated");
       signalled_.set();
       if (node_) node_->stop(stop_reason_);
     });
   }
 
-  Status join() {
-    const Status status = try_to_join();
+  runtime::Status join() {
+    const runtime::Status status = try_to_join();
     if (!status.ok()) drop_session();
     return status;
   }
@@ -142,7 +143,7 @@ class NodeRun {
   void drop_session() {
     drop_spill();
     if (plan_.node.session_dir.empty()) return;
-    remove_session(plan_.node.session_dir);
+    runtime::remove_session(plan_.node.session_dir);
     std::error_code ignored;
     fs::remove_all(plan_.node.session_dir, ignored);
     // Succeeds only when no other node is in it.
@@ -151,67 +152,59 @@ class NodeRun {
   }
 
   /// A session's folder, the node, and everybody's way to find it.
-  Status try_to_join() {
+  runtime::Status try_to_join() {
     // One that joins again stays in the root that it began with.
     const fs::path& former = plan_.node.session_dir;
-    auto created =
-        SessionFolder::create(plan_.node.cluster, plan_.node.node, plan_.node.token,
-                              former.empty() ? session_root() : former.parent_path().parent_path());
+    auto created = runtime::SessionFolder::create(
+        plan_.node.cluster, plan_.node.node, plan_.node.token,
+        former.empty() ? runtime::session_root() : former.parent_path().parent_path());
     if (!created.ok()) return created.status();
     const fs::path session = created->path();
     plan_.node.session_dir = session;
-    on_loop(loop_, [&] {
+    runtime::on_loop(loop_, [&] {
       session_.emplace(*std::move(created));
       return true;
     });
     // One that joins again, which may take long, is found by `starling stop` meanwhile.
     if (!address_.empty()) {
-      if (Status status = publish(false); !status.ok()) return status;
+      if (runtime::Status status = publish(false); !status.ok()) return status;
     }
     if (options_.head && options_.journal.empty() && !options_.is_private)
       plan_.node.journal = session / "journal";
     plan_.node.durable = keeps_journal();
     // Before anything runs: a folder that cannot be written to is better known now.
-    if (Status status = note_cluster(plan_.node.replaces); !status.ok()) return status;
+    if (runtime::Status status = note_cluster(plan_.node.replaces); !status.ok()) return status;
     plan_.node.memory.threshold = options_.memory_threshold;
     plan_.node.log_limit = options_.log_limit;
     plan_.node.job_size_limit = options_.job_size_limit;
     plan_.node.job_user = options_.job_user;
     plan_.node.users = options_.users;
-    if (options_.spill_limit != 0) {
-      // A folder per node, so that nodes can share a --spill-dir.
-      const fs::path parent = options_.spill_dir.empty() ? session : fs::path(options_.spill_dir);
-      auto place = SpillPlace::create(parent, plan_.node.node);
-      if (!place.ok()) return place.status();
-      plan_.node.spill.folder = (*place)->path().string();
-      on_loop(loop_, [&] {
-        spill_ = *std::move(place);
-        return true;
-      });
-      plan_.node.spill.limit_bytes = options_.spill_limit.value_or(0);
-    }
+    if (runtime::Status status = make_spill_place(session); !status.ok()) return status;
     if (report_.background()) {
-      if (Status status = redirect_output((session / "logs" / "node.log").string()); !status.ok())
+      if (runtime::Status status =
+              runtime::redirect_output((session / "logs" / "node.log").string());
+          !status.ok())
         return status;
     }
     plan_.node.keep_token = [this](const std::string& token, bool is_present) {
       return keep_token(token, is_present);
     };
-    auto node = Node::start(loop_, plan_.node);
+    auto node = runtime::Node::start(loop_, plan_.node);
     if (!node.ok()) return explain_listen(node.status(), plan_.node.bind);
-    const Status told_to_stop = on_loop(loop_, [&] {
+    const runtime::Status told_to_stop = runtime::on_loop(loop_, [&] {
       node_ = std::move(*node);
       return stop_reason_;
     });
     address_ = node_->address();
     // On the loop, where a change of the token may come in already.
-    const Status noted = on_loop(loop_, [this] { return note_cluster(plan_.node.node); });
+    const runtime::Status noted =
+        runtime::on_loop(loop_, [this] { return note_cluster(plan_.node.node); });
     if (!noted.ok()) LOG(warn, "{}", noted.message());
-    if (Status status = publish(is_what_commands_mean()); !status.ok()) {
+    if (runtime::Status status = publish(is_what_commands_mean()); !status.ok()) {
       give_up();
       return status;
     }
-    on_loop(loop_, [this] {
+    runtime::on_loop(loop_, [this] {
       refresh_session();
       return true;
     });
@@ -221,28 +214,43 @@ class NodeRun {
     return {};
   }
 
+  runtime::Status make_spill_place(const fs::path& session) {
+    if (options_.spill_limit == 0) return {};
+    // A folder per node, so that nodes can share a --spill-dir.
+    const fs::path parent = options_.spill_dir.empty() ? session : fs::path(options_.spill_dir);
+    auto place = runtime::SpillPlace::create(parent, plan_.node.node);
+    if (!place.ok()) return place.status();
+    plan_.node.spill.folder = (*place)->path().string();
+    runtime::on_loop(loop_, [&] {
+      spill_ = *std::move(place);
+      return true;
+    });
+    plan_.node.spill.limit_bytes = options_.spill_limit.value_or(0);
+    return {};
+  }
+
   /// For as long as nodes wait for a head.
-  Status join_anew() {
-    const Deadline patience = deadline_after(plan_.node.link.patience);
+  runtime::Status join_anew() {
+    const runtime::Deadline patience = runtime::deadline_after(plan_.node.link.patience);
     for (;;) {
-      Status status = try_to_join();
+      runtime::Status status = try_to_join();
       if (status.ok()) return status;
-      const bool passing =
-          status.code() == ErrorCode::kUnavailable || status.code() == ErrorCode::kDeadlineExceeded;
-      const bool signalled = passing && steady_now() <= patience &&
-                             loop_.run_until(signalled_, deadline_after(kRejoinPause));
-      if (passing && steady_now() <= patience && !signalled) continue;
+      const bool passing = status.code() == runtime::ErrorCode::kUnavailable ||
+                           status.code() == runtime::ErrorCode::kDeadlineExceeded;
+      const bool signalled = passing && runtime::steady_now() <= patience &&
+                             loop_.run_until(signalled_, runtime::deadline_after(kRejoinPause));
+      if (passing && runtime::steady_now() <= patience && !signalled) continue;
       drop_session();
       return signalled ? stop_reason_ : status;
     }
   }
 
   void leave() {
-    if (auto endpoint = Endpoint::parse(node_->address()); endpoint.ok())
+    if (auto endpoint = runtime::Endpoint::parse(node_->address()); endpoint.ok())
       plan_.node.bind.port = endpoint->port;  // where others know it
     give_up();
     drop_spill();
-    remove_session(plan_.node.session_dir);
+    runtime::remove_session(plan_.node.session_dir);
     unlock_session();
     if (!keeps_journal() && !plan_.node.journal.empty()) {
       std::error_code ignored;
@@ -251,25 +259,26 @@ class NodeRun {
   }
 
   void drop_spill() {
-    on_loop(loop_, [this] {
+    runtime::on_loop(loop_, [this] {
       spill_.reset();
       return true;
     });
   }
 
   void give_up() {
-    std::unique_ptr<Node> gone = on_loop(loop_, [this] { return std::move(node_); });
+    std::unique_ptr<runtime::Node> gone =
+        runtime::on_loop(loop_, [this] { return std::move(node_); });
   }
 
-  int finish(const Status& end) {
+  int finish(const runtime::Status& end) {
     LOG(info, "stopped: {}", end.message());
-    if (end.code() == ErrorCode::kCancelled) return 0;
+    if (end.code() == runtime::ErrorCode::kCancelled) return 0;
     if (!report_.background())
-      std::fprintf(stderr, "error: %s\n", printable_text(end.message()).c_str());
+      std::fprintf(stderr, "error: %s\n", runtime::printable_text(end.message()).c_str());
     return 1;
   }
 
-  int fail(const Status& why) {
+  int fail(const runtime::Status& why) {
     report_.failed(why);
     return 1;
   }
@@ -278,52 +287,53 @@ class NodeRun {
   /// the first, which stays longest: not one that comes and goes.
   bool is_what_commands_mean() const {
     if (options_.is_private || options_.head) return !options_.is_private;
-    const std::vector<SessionInfo> sessions = running_sessions();
-    return std::none_of(sessions.begin(), sessions.end(), [&](const SessionInfo& other) {
+    const std::vector<runtime::SessionInfo> sessions = runtime::running_sessions();
+    return std::none_of(sessions.begin(), sessions.end(), [&](const runtime::SessionInfo& other) {
       return other.cluster == plan_.node.cluster && other.node != plan_.node.node;
     });
   }
 
   bool keeps_journal() const { return options_.head && !options_.journal.empty(); }
 
-  Status note_cluster(NodeId beside) const {
+  runtime::Status note_cluster(runtime::NodeId beside) const {
     return note_cluster(beside, plan_.node.token, plan_.node.next_token);
   }
-  Status note_cluster(NodeId beside, const std::string& token,
-                      const std::string& next_token) const {
+  runtime::Status note_cluster(runtime::NodeId beside, const std::string& token,
+                               const std::string& next_token) const {
     return keeps_journal()
                ? write_cluster_file(plan_.node.journal,
                                     ClusterFile{plan_.node.cluster, token, beside, next_token})
-               : Status();
+               : runtime::Status();
   }
 
   /// On the loop.
-  Status keep_token(const std::string& token, bool is_present) {
+  runtime::Status keep_token(const std::string& token, bool is_present) {
     const bool is_known = is_present ? plan_.node.token == token && plan_.node.next_token.empty()
                                      : plan_.node.next_token == token;
     if (is_known) return {};
     const std::string& present = is_present ? token : plan_.node.token;
     const std::string next = is_present ? "" : token;
     // Known only once it is on disk: what failed is tried again when it is told again.
-    if (Status noted = note_cluster(plan_.node.node, present, next); !noted.ok()) return noted;
+    if (runtime::Status noted = note_cluster(plan_.node.node, present, next); !noted.ok())
+      return noted;
     if (is_present && session_) {
-      if (Status used = session_->use_token(token); !used.ok()) return used;
+      if (runtime::Status used = session_->use_token(token); !used.ok()) return used;
     }
     plan_.node.token = present;
     plan_.node.next_token = next;
     return {};
   }
 
-  Status publish(bool as_last) {
-    return on_loop(loop_, [&] { return session_->publish(session_info(), as_last); });
+  runtime::Status publish(bool as_last) {
+    return runtime::on_loop(loop_, [&] { return session_->publish(session_info(), as_last); });
   }
 
   /// Now and then, so that a cleaner of temporary folders takes nothing away. On the loop.
   void refresh_session() {
     if (!session_) return;
-    if (Status status = session_->refresh(); !status.ok())
+    if (runtime::Status status = session_->refresh(); !status.ok())
       LOG(warn, "the node's files: {}", status.message());
-    if (Status status = spill_ ? spill_->refresh() : Status(); !status.ok())
+    if (runtime::Status status = spill_ ? spill_->refresh() : runtime::Status(); !status.ok())
       LOG(warn, "{}", status.message());
     refresh_.expires_after(kRefreshPeriod);
     refresh_.async_wait([this](boost::system::error_code ec) {
@@ -332,25 +342,25 @@ class NodeRun {
   }
 
   void unlock_session() {
-    on_loop(loop_, [this] {
+    runtime::on_loop(loop_, [this] {
       refresh_.cancel();
       session_.reset();
       return true;
     });
   }
 
-  SessionInfo session_info() const {
-    SessionInfo info;
+  runtime::SessionInfo session_info() const {
+    runtime::SessionInfo info;
     info.cluster = plan_.node.cluster;
     info.node = plan_.node.node;
     info.pid = ::getpid();
-    info.pid_start = process_start_time(info.pid);
-    info.pid_scope = pid_scope();
-    info.host = machine_hostname();
+    info.pid_start = runtime::process_start_time(info.pid);
+    info.pid_scope = runtime::pid_scope();
+    info.host = runtime::machine_hostname();
     info.address = address_;
     // The port is the node's; what it listens at may be every address of the machine.
-    if (auto endpoint = Endpoint::parse(address_); endpoint.ok())
-      info.bound = Endpoint::tcp(plan_.node.bind.host, endpoint->port).to_string();
+    if (auto endpoint = runtime::Endpoint::parse(address_); endpoint.ok())
+      info.bound = runtime::Endpoint::tcp(plan_.node.bind.host, endpoint->port).to_string();
     info.head_address = options_.head ? info.address : plan_.head.address;
     info.is_head = options_.head;
     info.stop_patience = std::chrono::ceil<std::chrono::seconds>(plan_.node.autoscaler_stop);
@@ -359,37 +369,38 @@ class NodeRun {
 
   const StartOptions& options_;
   StartPlan plan_;
-  StartReport& report_;
-  EventLoop loop_;
-  asio::signal_set signals_;
-  Event signalled_;
-  Status stop_reason_;  // of a signal; with node_ written on the loop, where signals arrive
-  std::unique_ptr<Node> node_;
-  std::optional<SessionFolder> session_;  // on the loop
-  std::unique_ptr<SpillPlace> spill_;     // while the node is there
-  Timer refresh_{loop_.context()};
+  runtime::StartReport& report_;
+  runtime::EventLoop loop_;
+  runtime::asio::signal_set signals_;
+  runtime::Event signalled_;
+  runtime::Status
+      stop_reason_;  // of a signal; with node_ written on the loop, where signals arrive
+  std::unique_ptr<runtime::Node> node_;
+  std::optional<runtime::SessionFolder> session_;  // on the loop
+  std::unique_ptr<runtime::SpillPlace> spill_;     // while the node is there
+  runtime::Timer refresh_{loop_.context()};
   std::string address_;  // of the node now, or last
 };
 
-int run_node(const StartOptions& options, StartPlan plan, StartReport& report) {
-  raise_descriptor_limit();
-  start_log(options.head ? "head" : "node");
+int run_node(const StartOptions& options, StartPlan plan, runtime::StartReport& report) {
+  runtime::raise_descriptor_limit();
+  runtime::start_log(options.head ? "head" : "node");
   return NodeRun(options, std::move(plan), report).run();
 }
 
 }  // namespace
 
-int start_command(const StartOptions& options, const MetricsProvider& metrics) {
+int start_command(const StartOptions& options, const runtime::MetricsProvider& metrics) {
   auto plan = make_plan(options);
   if (!plan.ok()) {
-    std::fprintf(stderr, "error: %s\n", printable_text(plan.status().message()).c_str());
+    std::fprintf(stderr, "error: %s\n", runtime::printable_text(plan.status().message()).c_str());
     return 1;
   }
   plan->node.metrics = metrics;
   if (plan->node.tls.any() && metrics.check_tls) {
-    if (Status status = metrics.check_tls(plan->node.tls); !status.ok()) {
+    if (runtime::Status status = metrics.check_tls(plan->node.tls); !status.ok()) {
       std::fprintf(stderr, "error: --tls-cert, --tls-key: %s\n",
-                   printable_text(status.message()).c_str());
+                   runtime::printable_text(status.message()).c_str());
       return 1;
     }
   }
@@ -406,14 +417,15 @@ int start_command(const StartOptions& options, const MetricsProvider& metrics) {
       if (::getppid() != parent) return 1;
     }
     const auto run = [&] {
-      StartReport report;
+      runtime::StartReport report;
       return run_node(options, std::move(*plan), report);
     };
-    return ::getpid() == 1 ? run_below_init(run) : run();
+    return ::getpid() == 1 ? runtime::run_below_init(run) : run();
   }
   auto shared = std::make_shared<StartPlan>(std::move(*plan));
-  return run_in_background(
-      [&, shared](StartReport& report) { return run_node(options, std::move(*shared), report); });
+  return runtime::run_in_background([&, shared](runtime::StartReport& report) {
+    return run_node(options, std::move(*shared), report);
+  });
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -13,7 +13,7 @@
 #include "runtime/node/user_limits.h"
 #include "runtime/observe/metrics_source.h"
 
-namespace runtime {
+namespace placement {
 
 /// Size: a field a flag of `starling start`.
 struct StartOptions {
@@ -37,7 +37,7 @@ struct StartOptions {
   std::uint64_t log_limit = 0;       // bytes of logs that a node keeps; 0: the default
   std::uint64_t job_size_limit = 0;  // bytes of a submitted job's files; 0: the default
   std::string job_user;  // as whom jobs run that nothing proves the user of, on a node of root's
-  UserLimits users;
+  runtime::UserLimits users;
   std::string drain_deadline = "30s";  // how long SIGTERM gives the node; 0: it stops at once
   // What says that this machine is about to be taken away; empty: nothing of that kind.
   std::string preemption_file;
@@ -55,6 +55,6 @@ inline constexpr int kDefaultPort = 6399;
 
 /// Returns the exit code: 0 once the node runs (in the foreground: once it was asked to stop), 1
 /// with a message on stderr.
-int start_command(const StartOptions& options, const MetricsProvider& metrics = {});
+int start_command(const StartOptions& options, const runtime::MetricsProvider& metrics = {});
 
-}  // namespace runtime
+}  // namespace placement

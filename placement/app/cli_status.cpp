@@ -5,7 +5,7 @@
 #include "runtime/control/cluster_client.h"
 #include "runtime/core/duration.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -13,12 +13,12 @@ using Json = nlohmann::ordered_json;
 
 // The keys here are what scripts rely on: add, never rename.
 
-const char* phase_of(const GroupState& group) {
+const char* phase_of(const runtime::GroupState& group) {
   return group.placed ? "placed" : group.is_torn() ? "rescheduling" : "pending";
 }
 
 /// "CPU 1.5/2  memory 7.6/7.6 GiB"
-std::string usage(const NodeInfo& node) {
+std::string usage(const runtime::NodeInfo& node) {
   std::string text;
   for (const auto& [name, total] : node.resources) {
     auto left = node.available.find(name);
@@ -33,36 +33,37 @@ std::string usage(const NodeInfo& node) {
 }
 
 template <class T>
-Json list_json(const ClusterState& state, std::vector<T> ClusterState::*items) {
+Json list_json(const runtime::ClusterState& state, std::vector<T> runtime::ClusterState::*items) {
   Json list = Json::array();
   for (const T& item : state.*items) list.push_back(to_json(item, state));
   return list;
 }
 
-void print_nodes(const ClusterState& state) {
-  for (const NodeInfo& node : state.nodes) print_row(node);
+void print_nodes(const runtime::ClusterState& state) {
+  for (const runtime::NodeInfo& node : state.nodes) print_row(node);
 }
 
-void print_actors(const ClusterState& state) {
-  for (const ActorState& actor : state.actors) {
-    if (actor.phase != ActorPhase::kDead) print_row(actor);
+void print_actors(const runtime::ClusterState& state) {
+  for (const runtime::ActorState& actor : state.actors) {
+    if (actor.phase != runtime::ActorPhase::kDead) print_row(actor);
   }
 }
 
-void print_groups(const ClusterState& state) {
-  for (const GroupState& group : state.groups) print_row(group);
+void print_groups(const runtime::ClusterState& state) {
+  for (const runtime::GroupState& group : state.groups) print_row(group);
 }
 
-Result<ClusterState> fetch_state(const std::string& address) {
-  return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) {
-    ClusterClient(client).state(deadline, done);
-  });
+runtime::Result<runtime::ClusterState> fetch_state(const std::string& address) {
+  return ask_cluster<runtime::ClusterState>(
+      address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::ClusterClient(client).state(deadline, done);
+      });
 }
 
 }  // namespace
 
-Json to_json(const NodeInfo& node) {
-  ResourceMap available = node.available;
+Json to_json(const runtime::NodeInfo& node) {
+  runtime::ResourceMap available = node.available;
   for (const auto& [name, total] : node.resources)
     available.try_emplace(name, 0.0);  // all of it is taken
   Json json{{"id", node.node.hex()},
@@ -83,7 +84,7 @@ Json to_json(const NodeInfo& node) {
   return json;
 }
 
-Json to_json(const ActorState& actor) {
+Json to_json(const runtime::ActorState& actor) {
   Json json{{"id", actor.actor.hex()},
             {"name", actor.name},
             {"namespace", actor.name_space},
@@ -98,17 +99,18 @@ Json to_json(const ActorState& actor) {
             {"job", actor.job.hex()},
             {"resources", actor.resources},
             {"gpus", actor.gpus}};
-  if (actor.phase == ActorPhase::kDead) json["death_cause"] = actor.death.text;
+  if (actor.phase == runtime::ActorPhase::kDead) json["death_cause"] = actor.death.text;
   return json;
 }
 
-Json to_json(const GroupState& group) {
+Json to_json(const runtime::GroupState& group) {
   Json bundles = Json::array();
   for (std::size_t i = 0; i < group.spec.bundles.size(); ++i) {
     bundles.push_back(
         {{"resources", group.spec.bundles[i]},
          {"node", i < group.nodes.size() ? group.nodes[i].hex() : ""},
-         {"labels", i < group.spec.bundle_labels.size() ? group.spec.bundle_labels[i] : Labels()},
+         {"labels",
+          i < group.spec.bundle_labels.size() ? group.spec.bundle_labels[i] : runtime::Labels()},
          {"gpus", i < group.gpus.size() ? group.gpus[i] : std::vector<std::uint32_t>()}});
   }
   return Json{{"id", group.spec.group.hex()},
@@ -123,17 +125,18 @@ Json to_json(const GroupState& group) {
               {"placements", group.placements}};
 }
 
-void print_row(const NodeInfo& node) {
+void print_row(const runtime::NodeInfo& node) {
   say("  %s  %-21s %-4s pid %-7d %s  (used/total)\n", node.node.short_hex().c_str(),
       node.address.c_str(), node.is_head ? "head" : "", node.pid, usage(node).c_str());
   if (node.drain) {
     say("            draining (%s): leaves within %s; waits for %s\n", node.drain->reason.c_str(),
-        describe_duration(node.drain->left).c_str(), node.drain->waits_for.c_str());
+        runtime::describe_duration(node.drain->left).c_str(), node.drain->waits_for.c_str());
   }
 }
 
-void print_row(const ActorState& actor) {
-  std::string detail = actor.phase == ActorPhase::kDead ? actor.death.text : actor.pending_reason;
+void print_row(const runtime::ActorState& actor) {
+  std::string detail =
+      actor.phase == runtime::ActorPhase::kDead ? actor.death.text : actor.pending_reason;
   if (actor.restarts > 0)
     detail = "restarts " + std::to_string(actor.restarts) + (detail.empty() ? "" : "  " + detail);
   if (actor.detached)
@@ -144,7 +147,7 @@ void print_row(const ActorState& actor) {
       actor.node.is_none() ? "-" : actor.node.short_hex().c_str(), actor.pid, detail.c_str());
 }
 
-void print_row(const GroupState& group) {
+void print_row(const runtime::GroupState& group) {
   std::string detail = group.pending_reason;
   if (group.spec.detached)
     detail =
@@ -160,10 +163,10 @@ int status_command(const std::string& address, bool json) {
   if (!state.ok()) return fail(state.status());
   if (json) {
     print_json(Json{{"cluster", state->cluster.hex()},
-                    {"nodes", list_json(*state, &ClusterState::nodes)},
-                    {"actors", list_json(*state, &ClusterState::actors)},
-                    {"placement_groups", list_json(*state, &ClusterState::groups)},
-                    {"jobs", list_json(*state, &ClusterState::jobs)}});
+                    {"nodes", list_json(*state, &runtime::ClusterState::nodes)},
+                    {"actors", list_json(*state, &runtime::ClusterState::actors)},
+                    {"placement_groups", list_json(*state, &runtime::ClusterState::groups)},
+                    {"jobs", list_json(*state, &runtime::ClusterState::jobs)}});
     return 0;
   }
   say("cluster %s: %zu node%s\n", state->cluster.short_hex().c_str(), state->nodes.size(),
@@ -180,4 +183,4 @@ int status_command(const std::string& address, bool json) {
   return 0;
 }
 
-}  // namespace runtime
+}  // namespace placement

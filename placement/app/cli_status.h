@@ -6,30 +6,30 @@
 
 #include "runtime/control/membership.h"
 
-namespace runtime {
+namespace placement {
 
 /// Returns the exit code.
 int status_command(const std::string& address, bool json);
 
 // The keys are what scripts rely on (docs/guide/observe.md): add, never rename.
-nlohmann::ordered_json to_json(const NodeInfo& node);
-nlohmann::ordered_json to_json(const ActorState& actor);
-nlohmann::ordered_json to_json(const GroupState& group);
+nlohmann::ordered_json to_json(const runtime::NodeInfo& node);
+nlohmann::ordered_json to_json(const runtime::ActorState& actor);
+nlohmann::ordered_json to_json(const runtime::GroupState& group);
 
 /// A line for people.
-void print_row(const NodeInfo& node);
-void print_row(const ActorState& actor);
-void print_row(const GroupState& group);
+void print_row(const runtime::NodeInfo& node);
+void print_row(const runtime::ActorState& actor);
+void print_row(const runtime::GroupState& group);
 
 /// For what needs more of the cluster to be shown than itself, like a job (cli_jobs.h), there are
 /// others.
 template <class T>
-nlohmann::ordered_json to_json(const T& item, const ClusterState&) {
+nlohmann::ordered_json to_json(const T& item, const runtime::ClusterState&) {
   return to_json(item);
 }
 template <class T>
-void print_row(const T& item, const ClusterState&) {
+void print_row(const T& item, const runtime::ClusterState&) {
   print_row(item);
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace runtime {
+namespace placement {
 
 /// Ends the cluster that `address` (or STARLING_ADDRESS, or the last session) names: all its nodes
 /// on this machine. Where its head is here, all of the cluster ends. An address of a node without
@@ -11,4 +11,4 @@ namespace runtime {
 /// `force` says so. Exit code: 0 when everything is gone.
 int stop_command(const std::string& address, bool force);
 
-}  // namespace runtime
+}  // namespace placement

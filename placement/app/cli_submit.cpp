@@ -14,7 +14,7 @@
 #include "runtime/core/printable_text.h"
 #include "runtime/job/job_shipping.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -33,14 +33,15 @@ void write_output(int fd, std::string_view bytes) {
 /// One submitted job as this command sees it. Its callbacks run on the loop, which this thread
 /// drives.
 struct Submission {
-  explicit Submission(EventLoop& loop) : over(loop), signals(loop.context(), SIGINT, SIGTERM) {}
+  explicit Submission(runtime::EventLoop& loop)
+      : over(loop), signals(loop.context(), SIGINT, SIGTERM) {}
 
-  Event over;
-  asio::signal_set signals;
-  PrintablePieces out{STDOUT_FILENO}, err{STDERR_FILENO};  // what the job writes
-  std::optional<DeathCause> end;
-  Status lost;  // why the connection ended before the job did
-  JobId job;
+  runtime::Event over;
+  runtime::asio::signal_set signals;
+  runtime::PrintablePieces out{STDOUT_FILENO}, err{STDERR_FILENO};  // what the job writes
+  std::optional<runtime::DeathCause> end;
+  runtime::Status lost;  // why the connection ended before the job did
+  runtime::JobId job;
   int interrupted = 0;
 
   void show(bool is_stderr, std::string_view bytes) {
@@ -53,12 +54,13 @@ struct Submission {
     write_output(STDERR_FILENO, err.finish());
   }
 
-  void watch_signals(NodeClient& client) {
+  void watch_signals(runtime::NodeClient& client) {
     signals.async_wait([this, &client](boost::system::error_code ec, int number) {
       if (ec) return;
       interrupted = number;
       std::fprintf(stderr, "\nending the job (again to kill it)\n");
-      JobClient(client).cancel(job, deadline_after(kSubmitTimeout), [](Status) {});
+      runtime::JobClient(client).cancel(job, runtime::deadline_after(kSubmitTimeout),
+                                        [](runtime::Status) {});
       watch_signals(client);
     });
   }
@@ -69,7 +71,7 @@ struct Submission {
     if (end->exit_code == 0) return 0;
     // Its output has come here as it was written.
     std::fprintf(stderr, "error: job %s failed: %s (starling job logs %s)\n",
-                 job.short_hex().c_str(), printable_text(end->text).c_str(),
+                 job.short_hex().c_str(), runtime::printable_text(end->text).c_str(),
                  job.short_hex().c_str());
     return end->signal != 0 ? 128 + end->signal : end->exit_code;
   }
@@ -77,23 +79,25 @@ struct Submission {
 
 /// One attempt to have the job begin at a node.
 struct Start {
-  Status status;
+  runtime::Status status;
   bool may_have_begun = false;  // unknown, when a connection ends before an answer came
   std::shared_ptr<Submission> submission;
-  NodeClient* client = nullptr;
-  std::unique_ptr<NodeClient> elsewhere;  // `client`, where it is another node than the one asked
+  runtime::NodeClient* client = nullptr;
+  std::unique_ptr<runtime::NodeClient>
+      elsewhere;  // `client`, where it is another node than the one asked
 };
 
-Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at,
-            const SubmitOptions& options, const std::optional<JobPlace>& place,
-            JobRequest request) {
+Start begin(runtime::EventLoop& loop, runtime::NodeClient& asked,
+            const runtime::ClusterAddress& asked_at, const SubmitOptions& options,
+            const std::optional<JobPlace>& place, runtime::JobRequest request) {
   Start start;
   start.client = &asked;
-  ClusterAddress at = asked_at;
+  runtime::ClusterAddress at = asked_at;
   if (place && place->node != asked.node_id()) {
     at = address_of(*place, asked_at);
     at.token = asked.token();  // it may have been changed while the job waited
-    auto there = NodeClient::connect(loop, at, Role::kTool, deadline_after(kSubmitTimeout));
+    auto there = runtime::NodeClient::connect(loop, at, runtime::Role::kTool,
+                                              runtime::deadline_after(kSubmitTimeout));
     if (!there.ok()) {
       start.status = there.status().with_context("node " + place->node.short_hex() + " at " +
                                                  place->address + ", which has what the job takes");
@@ -104,27 +108,29 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at,
   }
   auto submission = std::make_shared<Submission>(loop);
   start.submission = submission;
-  start.client->set_on_shutdown([submission](Status reason) {
+  start.client->set_on_shutdown([submission](runtime::Status reason) {
     if (submission->end) return;
     submission->lost = reason.with_context("the job's node");
     submission->over.set();
   });
   start.status =
-      ship_files(loop, *start.client, options.working_dir, !at.unix_path.empty(), request);
+      runtime::ship_files(loop, *start.client, options.working_dir, !at.unix_path.empty(), request);
   if (!start.status.ok()) return start;
-  NodeClient::JobHandlers handlers;
+  runtime::NodeClient::JobHandlers handlers;
   handlers.on_output = [submission](bool is_stderr, std::string bytes) {
     submission->show(is_stderr, bytes);
   };
-  handlers.on_end = [submission](DeathCause cause) {
+  handlers.on_end = [submission](runtime::DeathCause cause) {
     submission->end = std::move(cause);
     submission->over.set();
   };
-  const Deadline deadline = deadline_after(request.files.empty() && request.program.path.empty()
-                                               ? std::chrono::milliseconds(kSubmitTimeout)
-                                               : kUnpackTimeout);
-  auto job = wait_for<JobId>(loop, deadline, [&](auto done) {
-    JobClient(*start.client).submit(std::move(request), std::move(handlers), deadline, done);
+  const runtime::Deadline deadline =
+      runtime::deadline_after(request.files.empty() && request.program.path.empty()
+                                  ? std::chrono::milliseconds(kSubmitTimeout)
+                                  : kUnpackTimeout);
+  auto job = wait_for<runtime::JobId>(loop, deadline, [&](auto done) {
+    runtime::JobClient(*start.client)
+        .submit(std::move(request), std::move(handlers), deadline, done);
   });
   start.status = job.status();
   start.may_have_begun = start.client->channel()->closed();
@@ -136,29 +142,32 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at,
 
 int submit_command(const SubmitOptions& options) {
   if (options.command.empty())
-    return fail(invalid_argument("no command to run: starling submit -- ./driver arguments"));
+    return fail(
+        runtime::invalid_argument("no command to run: starling submit -- ./driver arguments"));
   ::signal(SIGPIPE, SIG_IGN);
-  auto cluster = find_cluster(options.address);
+  auto cluster = runtime::find_cluster(options.address);
   if (!cluster.ok()) return fail(cluster.status());
-  JobRequest request;
+  runtime::JobRequest request;
   request.argv = options.command;
   request.detached = options.detach;
   for (const std::string& line : options.env) {
     std::size_t equals = line.find('=');
     if (equals == std::string::npos || equals == 0)
-      return fail(invalid_argument("--env is not KEY=VALUE: " + line));
+      return fail(runtime::invalid_argument("--env is not KEY=VALUE: " + line));
     const std::string name = line.substr(0, equals);
     if (name == "STARLING_ADDRESS" || name == "STARLING_TOKEN")
-      return fail(invalid_argument("--env " + name + ": the job gets the cluster's own"));
+      return fail(runtime::invalid_argument("--env " + name + ": the job gets the cluster's own"));
     request.env[name] = line.substr(equals + 1);
   }
 
-  EventLoop loop;
-  auto asked = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kSubmitTimeout));
+  runtime::EventLoop loop;
+  auto asked = runtime::NodeClient::connect(loop, *cluster, runtime::Role::kTool,
+                                            runtime::deadline_after(kSubmitTimeout));
   if (!asked.ok()) return fail(asked.status());
   std::optional<JobPlace> place;
   if (options.takes_something()) {
-    if (Status status = check_files(loop, **asked, options.working_dir, options.command[0]);
+    if (runtime::Status status =
+            runtime::check_files(loop, **asked, options.working_dir, options.command[0]);
         !status.ok())
       return fail(status);
     auto found = wait_for_place(loop, **asked, options);
@@ -171,24 +180,25 @@ int submit_command(const SubmitOptions& options) {
   while (true) {
     start = begin(loop, **asked, *cluster, options, place, request);
     if (start.status.ok() || !place || start.may_have_begun ||
-        start.status.code() != ErrorCode::kUnavailable)
+        start.status.code() != runtime::ErrorCode::kUnavailable)
       break;
     std::fprintf(stderr, "job %s has not started and waits for another node: %s\n",
-                 place->job.short_hex().c_str(), printable_text(start.status.message()).c_str());
+                 place->job.short_hex().c_str(),
+                 runtime::printable_text(start.status.message()).c_str());
     auto another = wait_for_another_place(loop, **asked, *place);
     if (!another.ok()) return fail(another.status());
     place = *std::move(another);
   }
   if (!start.status.ok()) return fail(start.status);
   const auto& submission = start.submission;
-  const JobId job = submission->job;
-  NodeClient* client = start.client;
+  const runtime::JobId job = submission->job;
+  runtime::NodeClient* client = start.client;
   if (options.detach) {
     std::printf("%s\n", job.hex().c_str());
     return 0;
   }
   submission->watch_signals(*client);
-  loop.run_until(submission->over, Deadline::max());
+  loop.run_until(submission->over, runtime::Deadline::max());
   submission->finish_output();
   int code = submission->exit_code();
   loop.stop();
@@ -197,4 +207,4 @@ int submit_command(const SubmitOptions& options) {
   return code;
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -7,7 +7,7 @@
 
 #include "placement/app/cli_amounts.h"
 
-namespace runtime {
+namespace placement {
 
 struct SubmitOptions {
   std::string address;
@@ -32,4 +32,4 @@ struct SubmitOptions {
 /// changes.
 int submit_command(const SubmitOptions& options);
 
-}  // namespace runtime
+}  // namespace placement

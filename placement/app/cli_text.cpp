@@ -7,7 +7,7 @@
 
 #include "runtime/core/printable_text.h"
 
-namespace runtime {
+namespace placement {
 
 void say(const char* format, ...) {
   va_list arguments, again;
@@ -18,8 +18,8 @@ void say(const char* format, ...) {
   std::vector<char> text(static_cast<std::size_t>(size > 0 ? size : 0) + 1);
   std::vsnprintf(text.data(), text.size(), format, again);
   va_end(again);
-  const std::string out = printable_text({text.data(), text.size() - 1});
+  const std::string out = runtime::printable_text({text.data(), text.size() - 1});
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -2,9 +2,9 @@
 // must not obey them.
 #pragma once
 
-namespace runtime {
+namespace placement {
 
 /// printf to stdout, of printable_text().
 [[gnu::format(printf, 1, 2)]] void say(const char* format, ...);
 
-}  // namespace runtime
+}  // namespace placement

@@ -10,7 +10,7 @@
 #include "placement/app/chrome_trace.h"
 #include "placement/app/cli_nodes.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -22,17 +22,20 @@ volatile std::sig_atomic_t timeline_interrupted = 0;
 void interrupt_timeline(int) { timeline_interrupted = 1; }
 
 std::int64_t own_clock() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             runtime::steady_now().time_since_epoch())
       .count();
 }
 
 /// How far the node's steady clock is behind ours: of several questions the one with the fastest
 /// answer says it best.
-std::int64_t clock_behind(EventLoop& loop, NodeClient& node, std::int64_t* error_ns) {
+std::int64_t clock_behind(runtime::EventLoop& loop, runtime::NodeClient& node,
+                          std::int64_t* error_ns) {
   std::int64_t behind = 0, fastest = INT64_MAX;
   for (int i = 0; i < kClockQuestions; ++i) {
     const std::int64_t asked = own_clock();
-    auto answer = observe<Numbers>(loop, node, control::ReadClock{}, std::chrono::seconds(2));
+    auto answer = observe<runtime::Numbers>(loop, node, runtime::control::ReadClock{},
+                                            std::chrono::seconds(2));
     const std::int64_t took = own_clock() - asked;
     if (!answer.ok() || took >= fastest) continue;
     fastest = took;
@@ -46,13 +49,13 @@ std::int64_t clock_behind(EventLoop& loop, NodeClient& node, std::int64_t* error
 
 int timeline_command(const TimelineOptions& options) {
   if (!(options.seconds > 0 && options.seconds <= 600))
-    return fail(invalid_argument("--seconds: expected more than 0 and at most 600"));
+    return fail(runtime::invalid_argument("--seconds: expected more than 0 and at most 600"));
   auto nodes = NodeSet::connect(options.address);
   if (!nodes.ok()) return fail(nodes.status());
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(options.output.c_str(), "we"),
                                                        &std::fclose);
-  if (!file) return fail(errno_status(errno, "-o " + options.output));
-  std::map<NodeId, std::int64_t> behind;
+  if (!file) return fail(runtime::errno_status(errno, "-o " + options.output));
+  std::map<runtime::NodeId, std::int64_t> behind;
   std::int64_t error_ns = 0;
   for (NodeSet::Entry& entry : (*nodes)->nodes()) {
     if (entry.client)
@@ -64,10 +67,11 @@ int timeline_command(const TimelineOptions& options) {
   const auto from = static_cast<std::uint64_t>(own_clock());
   const auto read = [&](std::chrono::milliseconds record, bool keep) {
     bool any = false;
-    (*nodes)->ask_all<TraceChunk>(
-        control::Trace{record, true}, [&](const NodeInfo& info, const TraceChunk& chunk) {
+    (*nodes)->ask_all<runtime::TraceChunk>(
+        runtime::control::Trace{record, true},
+        [&](const runtime::NodeInfo& info, const runtime::TraceChunk& chunk) {
           any = any || !chunk.processes.empty();
-          for (const TraceOfProcess& process : chunk.processes) {
+          for (const runtime::TraceOfProcess& process : chunk.processes) {
             if (keep) trace.add(info.node.short_hex(), behind[info.node], from, process);
           }
         });
@@ -76,17 +80,18 @@ int timeline_command(const TimelineOptions& options) {
   ::signal(SIGINT,
            interrupt_timeline);  // a Ctrl-C ends the recording, and what there is is written
   read(length, false);           // what an earlier recording left is not ours
-  const Deadline until = deadline_after(length);
-  while (timeline_interrupted == 0 && steady_now() < until) {
-    std::this_thread::sleep_for(std::min<Deadline::duration>(
-        kReadEvery,
-        std::max<Deadline::duration>(until - steady_now(), std::chrono::milliseconds(1))));
+  const runtime::Deadline until = runtime::deadline_after(length);
+  while (timeline_interrupted == 0 && runtime::steady_now() < until) {
+    std::this_thread::sleep_for(std::min<runtime::Deadline::duration>(
+        kReadEvery, std::max<runtime::Deadline::duration>(until - runtime::steady_now(),
+                                                          std::chrono::milliseconds(1))));
     read({}, true);
   }
   for (int i = 0; i < kLastReads && read({}, true);
        ++i) {  // a node tells so much at once, and keeps the rest
   }
-  if (Status status = trace.end(); !status.ok()) return fail(status.with_context(options.output));
+  if (runtime::Status status = trace.end(); !status.ok())
+    return fail(status.with_context(options.output));
   std::printf(
       "%s: %llu calls and %llu transfers of %zu nodes in %.1f s, clocks within %.0f µs; open it at "
       "ui.perfetto.dev\n",
@@ -102,4 +107,4 @@ int timeline_command(const TimelineOptions& options) {
   return (*nodes)->report_silent() ? 1 : 0;
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-namespace runtime {
+namespace placement {
 
 struct TimelineOptions {
   std::string address;
@@ -15,4 +15,4 @@ struct TimelineOptions {
 /// Returns the exit code.
 int timeline_command(const TimelineOptions& options);
 
-}  // namespace runtime
+}  // namespace placement

@@ -10,15 +10,15 @@
 #include "runtime/process/session.h"
 #include "runtime/transport/token_key.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
 constexpr std::chrono::minutes kGraceDefault{10};
 
-Result<std::string> next_token(const std::string& file) {
-  return file.empty() ? ClusterId::random().hex() + ClusterId::random().hex()
-                      : read_token_file(file);
+runtime::Result<std::string> next_token(const std::string& file) {
+  return file.empty() ? runtime::ClusterId::random().hex() + runtime::ClusterId::random().hex()
+                      : runtime::read_token_file(file);
 }
 
 /// To whom the change has to be told by hand.
@@ -31,29 +31,30 @@ void tell_next_steps(std::chrono::milliseconds grace) {
       "start there and for commands\n"
       "  - submitters' tokens (starling token --submitter) and the key of scrapers "
       "(starling metrics --key)\n",
-      describe_duration(grace).c_str());
+      runtime::describe_duration(grace).c_str());
 }
 
-Status change_token(const TokenCommandOptions& options) {
-  auto grace = options.grace.empty() ? Result<std::chrono::milliseconds>(kGraceDefault)
-                                     : parse_duration(options.grace);
+runtime::Status change_token(const TokenCommandOptions& options) {
+  auto grace = options.grace.empty() ? runtime::Result<std::chrono::milliseconds>(kGraceDefault)
+                                     : runtime::parse_duration(options.grace);
   if (!grace.ok()) return grace.status().with_context("--grace");
   auto token = next_token(options.file);
   if (!token.ok()) return token.status();
   auto changed = ask_cluster<std::monostate>(
-      options.address, [&](NodeClient& client, Deadline deadline, auto done) {
-        ClusterClient(client).change_token(
-            *token, *grace, deadline, [done = std::move(done)](Status status) mutable {
+      options.address, [&](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::ClusterClient(client).change_token(
+            *token, *grace, deadline, [done = std::move(done)](runtime::Status status) mutable {
               status.ok() ? done(std::monostate()) : done(std::move(status));
             });
       });
-  const bool may_be_done = changed.status().code() == ErrorCode::kDeadlineExceeded ||
-                           changed.status().code() == ErrorCode::kUnavailable;
+  const bool may_be_done = changed.status().code() == runtime::ErrorCode::kDeadlineExceeded ||
+                           changed.status().code() == runtime::ErrorCode::kUnavailable;
   if (may_be_done)
-    return Status(changed.status().code(),
-                  std::string(changed.status().message()) +
-                      "; the token may have been changed all the same: `starling token` on a "
-                      "machine of the cluster prints the one that counts");
+    return runtime::Status(
+        changed.status().code(),
+        std::string(changed.status().message()) +
+            "; the token may have been changed all the same: `starling token` on a "
+            "machine of the cluster prints the one that counts");
   if (!changed.ok()) return changed.status();
   tell_next_steps(*grace);
   std::printf("%s\n", token->c_str());
@@ -64,16 +65,16 @@ Status change_token(const TokenCommandOptions& options) {
 
 int token_command(const TokenCommandOptions& options) {
   if (options.change) {
-    const Status changed = change_token(options);
+    const runtime::Status changed = change_token(options);
     return changed.ok() ? 0 : fail(changed);
   }
-  auto cluster = find_cluster(options.address);
+  auto cluster = runtime::find_cluster(options.address);
   if (!cluster.ok()) return fail(cluster.status());
-  if (options.submitter && !key_of_caller(cluster->token).id.is_none())
-    return fail(invalid_argument("STARLING_TOKEN is a submitter's token already"));
-  std::printf("%s\n",
-              options.submitter ? submitter_token(cluster->token).c_str() : cluster->token.c_str());
+  if (options.submitter && !runtime::key_of_caller(cluster->token).id.is_none())
+    return fail(runtime::invalid_argument("STARLING_TOKEN is a submitter's token already"));
+  std::printf("%s\n", options.submitter ? runtime::submitter_token(cluster->token).c_str()
+                                        : cluster->token.c_str());
   return 0;
 }
 
-}  // namespace runtime
+}  // namespace placement

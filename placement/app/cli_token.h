@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace runtime {
+namespace placement {
 
 struct TokenCommandOptions {
   std::string address;
@@ -17,4 +17,4 @@ struct TokenCommandOptions {
 /// the exit code.
 int token_command(const TokenCommandOptions& options);
 
-}  // namespace runtime
+}  // namespace placement

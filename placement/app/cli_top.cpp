@@ -14,7 +14,7 @@
 #include "placement/app/cli_nodes.h"
 #include "runtime/core/printable_text.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -63,32 +63,33 @@ class Terminal {
 
 /// All nodes' loads at one moment.
 struct Look {
-  std::map<NodeId, NodeLoad> loads;
+  std::map<runtime::NodeId, runtime::NodeLoad> loads;
 };
 
 struct Row {
-  const ActorLoad* load = nullptr;
-  NodeId node;
+  const runtime::ActorLoad* load = nullptr;
+  runtime::NodeId node;
   double calls_per_s = 0;
   double busy = 0;  // share of the time in which it ran something
 };
 
-double number(const NodeLoad& load, const char* name) {
+double number(const runtime::NodeLoad& load, const char* name) {
   auto found = load.numbers.find(name);
   return found == load.numbers.end() ? 0 : found->second;
 }
 
 double as_gib(double bytes) { return bytes / (1 << 30); }
 
-double seconds_between(const NodeLoad& before, const NodeLoad& now) {
+double seconds_between(const runtime::NodeLoad& before, const runtime::NodeLoad& now) {
   return now.at_ns > before.at_ns ? static_cast<double>(now.at_ns - before.at_ns) * 1e-9 : 0;
 }
 
 Look take_look(NodeSet& nodes) {
   Look look;
-  nodes.ask_all<NodeLoad>(
-      control::ReadLoad{kActorsAsked},
-      [&](const NodeInfo& info, NodeLoad load) { look.loads[info.node] = std::move(load); });
+  nodes.ask_all<runtime::NodeLoad>(runtime::control::ReadLoad{kActorsAsked},
+                                   [&](const runtime::NodeInfo& info, runtime::NodeLoad load) {
+                                     look.loads[info.node] = std::move(load);
+                                   });
   return look;
 }
 
@@ -102,29 +103,29 @@ void add_line(std::string& text, const char* format, Values... values) {
 
 /// What has happened on a node between two looks.
 struct Change {
-  const NodeLoad& now;
-  const NodeLoad* before;  // null: it was not there
-  double seconds;          // between them; 0: unknown
+  const runtime::NodeLoad& now;
+  const runtime::NodeLoad* before;  // null: it was not there
+  double seconds;                   // between them; 0: unknown
 
   double rate(double now_count, double before_count) const {
     return seconds > 0 && now_count >= before_count ? (now_count - before_count) / seconds : 0.0;
   }
 };
 
-std::uint64_t calls_of(const NodeLoad& load) {
+std::uint64_t calls_of(const runtime::NodeLoad& load) {
   std::uint64_t calls = 0;
-  for (const ClassLoad& of_class : load.classes) calls += of_class.calls;
+  for (const runtime::ClassLoad& of_class : load.classes) calls += of_class.calls;
   return calls;
 }
 
-void add_node(std::string& text, const NodeInfo& info, const Change& change) {
-  const NodeLoad& load = change.now;
+void add_node(std::string& text, const runtime::NodeInfo& info, const Change& change) {
+  const runtime::NodeLoad& load = change.now;
   const double busy = change.seconds > 0 ? (number(load, "machine_busy_seconds") -
                                             number(*change.before, "machine_busy_seconds")) /
                                                change.seconds
                                          : 0;
   std::uint64_t waiting = 0;
-  for (const ClassLoad& of_class : load.classes) waiting += of_class.waiting;
+  for (const runtime::ClassLoad& of_class : load.classes) waiting += of_class.waiting;
   double workers = 0;
   for (const char* state :
        {"workers_idle", "workers_starting", "workers_actor", "workers_shared", "workers_ending"})
@@ -145,12 +146,12 @@ void add_node(std::string& text, const NodeInfo& info, const Change& change) {
            calls, static_cast<unsigned long long>(waiting));
 }
 
-void add_rows(std::vector<Row>& rows, NodeId node, const Change& change) {
-  std::map<ActorId, const ActorLoad*> before;
+void add_rows(std::vector<Row>& rows, runtime::NodeId node, const Change& change) {
+  std::map<runtime::ActorId, const runtime::ActorLoad*> before;
   if (change.before) {
-    for (const ActorLoad& actor : change.before->actors) before[actor.actor] = &actor;
+    for (const runtime::ActorLoad& actor : change.before->actors) before[actor.actor] = &actor;
   }
-  for (const ActorLoad& actor : change.now.actors) {
+  for (const runtime::ActorLoad& actor : change.now.actors) {
     Row row{&actor, node, 0, 0};
     if (auto known = before.find(actor.actor);
         known != before.end() && change.seconds > 0 && actor.calls >= known->second->calls) {
@@ -167,7 +168,7 @@ void add_rows(std::vector<Row>& rows, NodeId node, const Change& change) {
 }
 
 void add_actor(std::string& text, const Row& row) {
-  const ActorLoad& load = *row.load;
+  const runtime::ActorLoad& load = *row.load;
   char runs[160] = "";
   if (!load.running.empty())
     std::snprintf(runs, sizeof runs, "%.100s for %.1f s", load.running.c_str(),
@@ -185,7 +186,7 @@ std::string render(NodeSet& nodes, const Look& before, const Look& now, int acto
   add_line(text, "%-8s %-21s %9s %15s %15s %7s %7s %9s %7s", "NODE", "ADDRESS", "CPU", "MEMORY GiB",
            "STORE GiB", "ACTORS", "WORKERS", "CALLS/s", "IN LINE");
   for (const NodeSet::Entry& entry : nodes.nodes()) {
-    const NodeId id = entry.info.node;
+    const runtime::NodeId id = entry.info.node;
     auto found = now.loads.find(id);
     if (found == now.loads.end()) {
       add_line(text, "%-8s %-21s no answer: %.200s", id.short_hex().c_str(),
@@ -193,7 +194,7 @@ std::string render(NodeSet& nodes, const Look& before, const Look& now, int acto
       continue;
     }
     auto earlier = before.loads.find(id);
-    const NodeLoad* then = earlier == before.loads.end() ? nullptr : &earlier->second;
+    const runtime::NodeLoad* then = earlier == before.loads.end() ? nullptr : &earlier->second;
     const Change change{found->second, then, then ? seconds_between(*then, found->second) : 0};
     add_node(text, entry.info, change);
     add_rows(rows, id, change);
@@ -212,7 +213,7 @@ std::string render(NodeSet& nodes, const Look& before, const Look& now, int acto
 
 /// Each line cut to the terminal's width, and what is left of an older one wiped.
 void paint(const std::string& raw, const winsize& size) {
-  const std::string text = printable_text(raw);
+  const std::string text = runtime::printable_text(raw);
   std::string out = "\x1b[H";
   int row = 0;
   for (std::size_t at = 0; at < text.size() && row + 1 < size.ws_row; ++row) {
@@ -236,7 +237,7 @@ int top_command(const TopOptions& options) {
     const Look now = take_look(**nodes);
     const std::string text =
         render(**nodes, before, now, options.rows > 0 ? options.rows : kRowsDefault);
-    std::fputs(printable_text(text).c_str(), stdout);
+    std::fputs(runtime::printable_text(text).c_str(), stdout);
     return (*nodes)->report_silent() ? 1 : 0;
   }
   struct sigaction action {};
@@ -261,4 +262,4 @@ int top_command(const TopOptions& options) {
   return 0;
 }
 
-}  // namespace runtime
+}  // namespace placement

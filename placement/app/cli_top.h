@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-namespace runtime {
+namespace placement {
 
 struct TopOptions {
   std::string address;
@@ -16,4 +16,4 @@ struct TopOptions {
 /// Returns the exit code.
 int top_command(const TopOptions& options);
 
-}  // namespace runtime
+}  // namespace placement

@@ -9,13 +9,13 @@
 #include "runtime/core/duration.h"
 #include "runtime/core/nearest.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
 void line(const std::string& text) { say("%s\n", text.c_str()); }
 
-std::string resources_text(const ResourceMap& resources) {
+std::string resources_text(const runtime::ResourceMap& resources) {
   std::string text;
   for (const auto& [name, amount] : resources) {
     char number[40];
@@ -25,7 +25,7 @@ std::string resources_text(const ResourceMap& resources) {
   return text.empty() ? "nothing" : text;
 }
 
-std::string resources_text(const Labels& labels) {
+std::string resources_text(const runtime::Labels& labels) {
   std::string text;
   for (const auto& [name, value] : labels) text += (text.empty() ? "" : ", ") + name + "=" + value;
   return text;
@@ -41,10 +41,10 @@ std::string quoted_or_empty(const std::string& name) {
   return name.empty() ? "" : " '" + name + "'";
 }
 
-std::string label_of(const ActorState& actor) {
+std::string label_of(const runtime::ActorState& actor) {
   return "actor " + actor.class_name + quoted_or_empty(actor.name) + " " + actor.actor.short_hex();
 }
-std::string label_of(const GroupState& group) {
+std::string label_of(const runtime::GroupState& group) {
   return "placement group" + quoted_or_empty(group.spec.name) + " " + group.spec.group.short_hex();
 }
 
@@ -53,37 +53,41 @@ std::string or_else(const std::string& text, const char* otherwise) {
   return text.empty() ? otherwise : text;
 }
 
-void explain(const ActorState& actor) {
+void explain(const runtime::ActorState& actor) {
   line(label_of(actor) + " (" + actor.actor.hex() + ") of job " + actor.job.short_hex() + ": " +
        std::string(to_string(actor.phase)));
   line("  asks for " + resources_text(actor.resources));
   const std::string gpus =
       actor.gpus.empty() ? "" : ", GPU " + resources_text(actor.gpus) + " of that node";
   switch (actor.phase) {
-    case ActorPhase::kPending:
+    case runtime::ActorPhase::kPending:
       line("  waits: " + or_else(actor.pending_reason, kAboutToLook));
       break;
-    case ActorPhase::kStarting:
+    case runtime::ActorPhase::kStarting:
       line("  is being started on node " + actor.node.short_hex() + gpus +
            ": its process begins, or its constructor runs (starling logs " +
            actor.actor.short_hex() + ")");
       break;
-    case ActorPhase::kAlive:
+    case runtime::ActorPhase::kAlive:
       line("  runs on node " + actor.node.short_hex() + ", pid " + std::to_string(actor.pid) +
            gpus);
       break;
-    case ActorPhase::kDead: line("  died: " + or_else(actor.death.text, "cause unknown")); break;
+    case runtime::ActorPhase::kDead:
+      line("  died: " + or_else(actor.death.text, "cause unknown"));
+      break;
   }
   if (actor.restarts > 0) {
     const std::string times =
         std::to_string(actor.restarts) + (actor.restarts == 1 ? " time" : " times");
     line("  started again " + times +
-         (actor.phase == ActorPhase::kDead ? "" : "; the last time it ended: " + actor.death.text));
+         (actor.phase == runtime::ActorPhase::kDead
+              ? ""
+              : "; the last time it ended: " + actor.death.text));
   }
   if (!actor.death.output_tail.empty()) line(actor.death.output_tail);
 }
 
-void explain(const GroupState& group, const ClusterState& state) {
+void explain(const runtime::GroupState& group, const runtime::ClusterState& state) {
   const char* phase = group.placed ? "placed" : group.is_torn() ? "being placed again" : "pending";
   line(label_of(group) + " (" + group.spec.group.hex() + ") of job " + group.job.short_hex() +
        ": " + phase);
@@ -104,14 +108,14 @@ void explain(const GroupState& group, const ClusterState& state) {
     line("  was placed " + std::to_string(group.placements) + " times, since it lost nodes");
   // What waits for room may wait for these.
   if (group.placed) return;
-  for (const GroupState& other : state.groups) {
+  for (const runtime::GroupState& other : state.groups) {
     if (other.placed)
       line("  holds room meanwhile: " + label_of(other) + ", " +
            std::to_string(other.spec.bundles.size()) + " bundles");
   }
 }
 
-void explain(const NodeInfo& node, const ClusterState& state) {
+void explain(const runtime::NodeInfo& node, const runtime::ClusterState& state) {
   const std::string where =
       node.address + " (" + node.hostname + ")" + (node.is_head ? ", next to the head" : "");
   line("node " + node.node.hex() + " at " + where + ": " +
@@ -121,11 +125,11 @@ void explain(const NodeInfo& node, const ClusterState& state) {
   line("  offers " + resources_text(node.resources));
   if (node.drain) {
     line("  is drained (" + node.drain->reason + "): takes nothing new, leaves within " +
-         describe_duration(node.drain->left) + ", waits for " + node.drain->waits_for);
+         runtime::describe_duration(node.drain->left) + ", waits for " + node.drain->waits_for);
   }
   line("  has left " + resources_text(node.available));
   if (!node.labels.empty()) line("  labels " + resources_text(node.labels));
-  for (const GroupState& group : state.groups) {
+  for (const runtime::GroupState& group : state.groups) {
     std::string bundles;
     for (std::size_t b = 0; b < group.nodes.size(); ++b) {
       if (group.nodes[b] == node.node)
@@ -134,16 +138,16 @@ void explain(const NodeInfo& node, const ClusterState& state) {
     }
     if (!bundles.empty()) line("  holds for " + label_of(group) + ": bundle " + bundles);
   }
-  for (const ActorState& actor : state.actors) {
-    const bool runs = actor.node == node.node &&
-                      (actor.phase == ActorPhase::kAlive || actor.phase == ActorPhase::kStarting);
+  for (const runtime::ActorState& actor : state.actors) {
+    const bool runs = actor.node == node.node && (actor.phase == runtime::ActorPhase::kAlive ||
+                                                  actor.phase == runtime::ActorPhase::kStarting);
     if (runs)
       line("  runs " + label_of(actor) + ": " + resources_text(actor.resources) +
            (actor.gpus.empty() ? "" : ", GPU " + resources_text(actor.gpus)));
   }
 }
 
-void explain(const JobInfo& job, const ClusterState& state) {
+void explain(const runtime::JobInfo& job, const runtime::ClusterState& state) {
   line("job " + job.job.hex() + ": " +
        (job.running && job.pid == 0 ? "pending"
         : job.running
@@ -151,12 +155,13 @@ void explain(const JobInfo& job, const ClusterState& state) {
             : "ended"));
   line("  " + job.command);
   if (!job.running)
-    line("  " + std::string(job_state(job)) + ": " + or_else(job.end.text, "cause unknown"));
-  for (const ActorState& actor : state.actors) {
-    if (actor.job == job.job && actor.phase == ActorPhase::kPending)
+    line("  " + std::string(runtime::job_state(job)) + ": " +
+         or_else(job.end.text, "cause unknown"));
+  for (const runtime::ActorState& actor : state.actors) {
+    if (actor.job == job.job && actor.phase == runtime::ActorPhase::kPending)
       line("  its " + label_of(actor) + " waits: " + actor.pending_reason);
   }
-  for (const GroupState& group : state.groups) {
+  for (const runtime::GroupState& group : state.groups) {
     if (group.job == job.job && !group.placed)
       line("  " + (group.spec.group == job.place ? "it" : "its " + label_of(group)) +
            " waits: " + or_else(group.pending_reason, kAboutToLook));
@@ -175,7 +180,7 @@ struct Found {
   std::vector<std::string> candidates;
 };
 
-Found look_up(const ClusterState& state, const std::string& what) {
+Found look_up(const runtime::ClusterState& state, const std::string& what) {
   Found found;
   const auto consider = [&](const std::string& id, const std::string& name,
                             const std::string& label, std::function<void()> explain) {
@@ -185,20 +190,20 @@ Found look_up(const ClusterState& state, const std::string& what) {
     if (by_name || (!what.empty() && id.starts_with(what)))
       found.matches.push_back({label, std::move(explain), by_name});
   };
-  for (const ActorState& actor : state.actors) {
+  for (const runtime::ActorState& actor : state.actors) {
     consider(actor.actor.hex(), actor.name,
              label_of(actor) + " (" + std::string(to_string(actor.phase)) + ")",
              [&] { explain(actor); });
   }
-  for (const GroupState& group : state.groups) {
+  for (const runtime::GroupState& group : state.groups) {
     consider(group.spec.group.hex(), group.spec.name, label_of(group),
              [&] { explain(group, state); });
   }
-  for (const NodeInfo& node : state.nodes) {
+  for (const runtime::NodeInfo& node : state.nodes) {
     consider(node.node.hex(), node.address, "node " + node.node.short_hex(),
              [&] { explain(node, state); });
   }
-  for (const JobInfo& job : state.jobs) {
+  for (const runtime::JobInfo& job : state.jobs) {
     consider(job.job.hex(), "", "job " + job.job.short_hex(), [&] { explain(job, state); });
   }
   return found;
@@ -207,17 +212,18 @@ Found look_up(const ClusterState& state, const std::string& what) {
 }  // namespace
 
 int why_command(const std::string& address, const std::string& what) {
-  auto state =
-      ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) {
-        ClusterClient(client).state(deadline, done);
+  auto state = ask_cluster<runtime::ClusterState>(
+      address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::ClusterClient(client).state(deadline, done);
       });
   if (!state.ok()) return fail(state.status());
   Found found = look_up(*state, what);
   if (found.matches.empty()) {
-    const std::string near = what.empty() ? "" : did_you_mean(what, found.candidates);
-    return fail(not_found("no actor, placement group, node or job is called '" + what + "'" +
-                          (near.empty() ? offer_closest(what, found.candidates) : near) +
-                          " (starling status shows what there is)"));
+    const std::string near = what.empty() ? "" : runtime::did_you_mean(what, found.candidates);
+    return fail(
+        runtime::not_found("no actor, placement group, node or job is called '" + what + "'" +
+                           (near.empty() ? runtime::offer_closest(what, found.candidates) : near) +
+                           " (starling status shows what there is)"));
   }
   // A name may be several things' over time: all of them. First digits mean one.
   const bool named = found.matches.front().by_name;
@@ -225,10 +231,10 @@ int why_command(const std::string& address, const std::string& what) {
     std::string text = "'" + what + "' may be";
     for (const Match& match : found.matches) text += " " + match.label + ",";
     text.back() = ';';
-    return fail(invalid_argument(text + " give more digits"));
+    return fail(runtime::invalid_argument(text + " give more digits"));
   }
   for (const Match& match : found.matches) match.explain();
   return 0;
 }
 
-}  // namespace runtime
+}  // namespace placement

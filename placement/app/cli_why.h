@@ -3,10 +3,10 @@
 
 #include <string>
 
-namespace runtime {
+namespace placement {
 
 /// `what` is the id of an actor, a placement group, a node or a job (its first digits are enough),
 /// or a name. Returns the exit code.
 int why_command(const std::string& address, const std::string& what);
 
-}  // namespace runtime
+}  // namespace placement

@@ -14,7 +14,7 @@
 namespace placement {
 
 Command add_head(CLI::App& app) {
-  auto options = std::make_shared<runtime::HeadCommandOptions>();
+  auto options = std::make_shared<HeadCommandOptions>();
   CLI::App* command =
       app.add_subcommand("head", "The head's process, which `start --head` runs by itself.")
           ->group("");
@@ -25,8 +25,7 @@ Command add_head(CLI::App& app) {
   command->add_flag("--durable", options->durable);
   command->add_flag("--again", options->again);
   return {command, [options] {
-            return runtime::head_command(*options,
-                                         [] { return std::make_unique<ClusterScheduler>(); });
+            return head_command(*options, [] { return std::make_unique<ClusterScheduler>(); });
           }};
 }
 
@@ -40,7 +39,7 @@ Command add_stop(CLI::App& app) {
       app, "stop", "Stop a cluster's nodes on this machine, or the one node that --address names",
       options->address);
   command->add_flag("--force", options->force, "also while jobs run, which end then");
-  return {command, [options] { return runtime::stop_command(options->address, options->force); }};
+  return {command, [options] { return stop_command(options->address, options->force); }};
 }
 
 Command add_status(CLI::App& app) {
@@ -52,11 +51,11 @@ Command add_status(CLI::App& app) {
   CLI::App* command =
       add_cluster_command(app, "status", "Show nodes, jobs and actors", options->address);
   command->add_flag("--json", options->json, "as one JSON object");
-  return {command, [options] { return runtime::status_command(options->address, options->json); }};
+  return {command, [options] { return status_command(options->address, options->json); }};
 }
 
 Command add_list(CLI::App& app) {
-  auto options = std::make_shared<runtime::ListOptions>();
+  auto options = std::make_shared<ListOptions>();
   CLI::App* command =
       add_cluster_command(app, "list", "List one kind of thing, ended ones too", options->address);
   command
@@ -74,11 +73,11 @@ Command add_list(CLI::App& app) {
                       "an actor's id: those behind it, in the order of ids");
   command->add_flag("--json", options->json,
                     "as a JSON array; objects: an object with the nodes' stores with them");
-  return {command, [options] { return runtime::list_command(*options); }};
+  return {command, [options] { return list_command(*options); }};
 }
 
 Command add_drain(CLI::App& app) {
-  auto options = std::make_shared<runtime::DrainOptions>();
+  auto options = std::make_shared<DrainOptions>();
   CLI::App* command = add_cluster_command(
       app, "drain",
       "Have a node leave the cluster: it gets nothing new, actors that may be restarted "
@@ -95,7 +94,7 @@ Command add_drain(CLI::App& app) {
                       "what actors, `starling status` and the logs say, like preemption");
   command->add_flag("--wait", options->wait,
                     "return when the node has left, rather than when the cluster has recorded it");
-  return {command, [options] { return runtime::drain_command(*options); }};
+  return {command, [options] { return drain_command(*options); }};
 }
 
 Command add_metrics(CLI::App& app) {
@@ -109,11 +108,11 @@ Command add_metrics(CLI::App& app) {
       options->address);
   command->add_flag("--key", options->key,
                     "print what a scraper has to show there (Authorization: Bearer KEY)");
-  return {command, [options] { return runtime::metrics_command(options->address, options->key); }};
+  return {command, [options] { return metrics_command(options->address, options->key); }};
 }
 
 Command add_token(CLI::App& app) {
-  auto options = std::make_shared<runtime::TokenCommandOptions>();
+  auto options = std::make_shared<TokenCommandOptions>();
   CLI::App* command = add_cluster_command(
       app, "token", "Print the cluster's token, for STARLING_TOKEN_FILE on another machine",
       options->address);
@@ -131,7 +130,7 @@ Command add_token(CLI::App& app) {
                    "how long the present token counts still, like 5s or 2h (default: 10min; 5s "
                    "at least)")
       ->needs(change);
-  return {command, [options] { return runtime::token_command(*options); }};
+  return {command, [options] { return token_command(*options); }};
 }
 
 }  // namespace placement

@@ -9,22 +9,22 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 
-namespace runtime {
+namespace placement {
 
 struct ClusterFile {
-  ClusterId cluster;
+  runtime::ClusterId cluster;
   std::string token;
-  NodeId node;             // the last one next to the head
+  runtime::NodeId node;    // the last one next to the head
   std::string next_token;  // a change to it was begun, and may have been recorded; empty: none
   bool operator==(const ClusterFile&) const = default;
 };
 
 /// Nothing when the folder is new. Errors: kInvalidArgument (malformed, or not to be read).
-Result<std::optional<ClusterFile>> read_cluster_file(const std::filesystem::path& journal);
+runtime::Result<std::optional<ClusterFile>> read_cluster_file(const std::filesystem::path& journal);
 /// Makes the folder if need be.
-Status check_journal_folder(const std::filesystem::path& journal,
-                            const std::optional<ClusterFile>& file);
+runtime::Status check_journal_folder(const std::filesystem::path& journal,
+                                     const std::optional<ClusterFile>& file);
 
-Status write_cluster_file(const std::filesystem::path& journal, const ClusterFile& file);
+runtime::Status write_cluster_file(const std::filesystem::path& journal, const ClusterFile& file);
 
-}  // namespace runtime
+}  // namespace placement

@@ -9,7 +9,7 @@ CLI::App* add_cluster_command(CLI::App& app, const char* name, const char* help,
   return command;
 }
 
-void add_amounts(CLI::App& command, runtime::CliAmounts& amounts, const AmountsHelp& help) {
+void add_amounts(CLI::App& command, CliAmounts& amounts, const AmountsHelp& help) {
   command.add_option("--num-cpus,--cpus", amounts.cpus, help.cpus)->check(CLI::Number);
   command.add_option("--num-gpus,--gpus", amounts.gpus, help.gpus)->check(CLI::Number);
   command.add_option("--resources", amounts.resources, help.resources);

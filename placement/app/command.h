@@ -26,7 +26,7 @@ struct AmountsHelp {
   const char* resources;
 };
 /// Those three options.
-void add_amounts(CLI::App& command, runtime::CliAmounts& amounts, const AmountsHelp& help);
+void add_amounts(CLI::App& command, CliAmounts& amounts, const AmountsHelp& help);
 /// "4GiB", "500MB" or a plain number.
 CLI::Validator is_bytes();
 /// Of options that are a file or a command: what a script's unset variable has made of them is no

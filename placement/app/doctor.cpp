@@ -26,7 +26,7 @@
 #include "runtime/transport/endpoint.h"
 #include "runtime/transport/file_descriptor.h"
 
-namespace runtime {
+namespace placement {
 
 namespace fs = std::filesystem;
 
@@ -72,7 +72,7 @@ int ask_library(const char* library, const char* function) {
 /// The version that the kernel's driver says of itself: "... NVRM version: NVIDIA UNIX ... Kernel
 /// Module  580.95.05  ..."
 std::string driver_version() {
-  const std::string text = read_file("/proc/driver/nvidia/version", 64 << 10).value_or("");
+  const std::string text = runtime::read_file("/proc/driver/nvidia/version", 64 << 10).value_or("");
   std::size_t at = text.find("Module");
   if (at == std::string::npos) return text.substr(0, text.find('\n'));
   at = text.find_first_of("0123456789", at);
@@ -82,20 +82,20 @@ std::string driver_version() {
 std::string program_version(const std::string& name) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path() / name;
-  return fs::exists(program, error) ? std::string(kRelease) : "";
+  return fs::exists(program, error) ? std::string(runtime::kRelease) : "";
 }
 
 std::string port_user() {
-  auto address = Endpoint::tcp("127.0.0.1", static_cast<std::uint16_t>(kDefaultPort));
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  auto address = runtime::Endpoint::tcp("127.0.0.1", static_cast<std::uint16_t>(kDefaultPort));
+  runtime::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(address.port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (!socket || ::connect(socket.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0)
     return "";
-  for (const SessionInfo& session : running_sessions()) {
-    auto other = Endpoint::parse(session.address);
+  for (const runtime::SessionInfo& session : runtime::running_sessions()) {
+    auto other = runtime::Endpoint::parse(session.address);
     if (other.ok() && other->port == address.port) return "";
   }
   return "another program listens at port " + std::to_string(kDefaultPort);
@@ -115,9 +115,9 @@ const char* to_string(Finding::State state) {
 
 MachineFacts machine_facts() {
   MachineFacts facts;
-  facts.cpus = machine_cpus();
+  facts.cpus = runtime::machine_cpus();
   facts.cpus_online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  const MemoryUse memory = memory_use();
+  const runtime::MemoryUse memory = runtime::memory_use();
   facts.memory_bytes = memory.limit_bytes;
   facts.memory_available_bytes =
       memory.limit_bytes - std::min(memory.limit_bytes, memory.used_bytes);
@@ -129,7 +129,7 @@ MachineFacts machine_facts() {
   facts.processes = limit_of(RLIMIT_NPROC);
   if (facts.processes == UINT64_MAX) facts.processes = 0;
   facts.locked_bytes = limit_of(RLIMIT_MEMLOCK);
-  facts.session_root = session_root().string();
+  facts.session_root = runtime::session_root().string();
   fs::path existing = facts.session_root;
   std::error_code error;
   while (!existing.empty() && !fs::exists(existing, error) && existing != existing.parent_path())
@@ -141,11 +141,11 @@ MachineFacts machine_facts() {
   facts.glibc = ::gnu_get_libc_version();
   timex clock{};
   facts.clock_synchronised = ::adjtimex(&clock) >= 0 && (clock.status & STA_UNSYNC) == 0;
-  facts.gpus = machine_gpus();
+  facts.gpus = runtime::machine_gpus();
   facts.driver = driver_version();
   facts.cuda = ask_library("libcuda.so.1", "cuDriverGetVersion");
   facts.nccl = ask_library("libnccl.so.2", "ncclGetVersion");
-  facts.starling = kRelease;
+  facts.starling = runtime::kRelease;
   facts.rl = program_version("starling-rl");
   facts.port_user = port_user();
   return facts;
@@ -326,4 +326,4 @@ std::vector<Finding> judge_clocks(
   return findings;
 }
 
-}  // namespace runtime
+}  // namespace placement

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace runtime {
+namespace placement {
 
 struct Finding {
   enum class State { kGood, kNote, kWarning, kFailure };
@@ -56,4 +56,4 @@ std::vector<Finding> judge_pairs(const std::vector<PairSpeed>& pairs);
 std::vector<Finding> judge_clocks(
     const std::vector<std::pair<std::string, double>>& seconds_behind);
 
-}  // namespace runtime
+}  // namespace placement

@@ -9,7 +9,7 @@
 namespace placement {
 
 Command add_submit(CLI::App& app) {
-  auto options = std::make_shared<runtime::SubmitOptions>();
+  auto options = std::make_shared<SubmitOptions>();
   CLI::App* command = add_cluster_command(
       app, "submit",
       "Run a program on the cluster: starling submit -- ./driver arguments. Its output "
@@ -37,7 +37,7 @@ Command add_submit(CLI::App& app) {
                       "how long it may wait for a node, like 10m (default: as long as it takes)");
   command->add_option("command", options->command, "the program and its arguments, behind --");
   command->positionals_at_end();
-  return {command, [options] { return runtime::submit_command(*options); }};
+  return {command, [options] { return submit_command(*options); }};
 }
 
 Command add_logs(CLI::App& app) {
@@ -53,9 +53,8 @@ Command add_logs(CLI::App& app) {
   command->add_option("what", options->what,
                       "id (its first digits are enough), or an actor's name");
   command->add_flag("-f,--follow", options->follow, "print new lines as they are written");
-  return {command, [options] {
-            return runtime::logs_command(options->address, options->what, options->follow);
-          }};
+  return {command,
+          [options] { return logs_command(options->address, options->what, options->follow); }};
 }
 
 Command add_job(CLI::App& app) {
@@ -81,12 +80,10 @@ Command add_job(CLI::App& app) {
   logs->add_flag("-f,--follow", options->follow, "print new lines until it ends");
   one("stop", "End a job: SIGTERM to its processes, SIGKILL after 5 s; its actors end with it");
   return {job, [options, list, status, logs] {
-            if (*list) return runtime::job_list_command(options->address, options->json);
-            if (*status)
-              return runtime::job_status_command(options->address, options->id, options->json);
-            if (*logs)
-              return runtime::job_logs_command(options->address, options->id, options->follow);
-            return runtime::job_stop_command(options->address, options->id);
+            if (*list) return job_list_command(options->address, options->json);
+            if (*status) return job_status_command(options->address, options->id, options->json);
+            if (*logs) return job_logs_command(options->address, options->id, options->follow);
+            return job_stop_command(options->address, options->id);
           }};
 }
 

@@ -8,12 +8,12 @@
 #include "runtime/control/node_client.h"
 #include "runtime/process/session.h"
 
-namespace runtime {
+namespace placement {
 
 struct JobPlace {
-  JobId job;
-  GroupId group;
-  NodeId node;
+  runtime::JobId job;
+  runtime::GroupId group;
+  runtime::NodeId node;
   std::string address;   // of the node, HOST:PORT
   bool is_here = false;  // on this machine
 };
@@ -23,16 +23,19 @@ struct JobPlace {
 /// submitted to that node. Errors: kInvalidArgument (an option, a selector), kDeadlineExceeded
 /// (names the missing resource and the nearest node), kCancelled (the job was stopped), those of
 /// the connection.
-Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const SubmitOptions& options);
+runtime::Result<JobPlace> wait_for_place(runtime::EventLoop& loop, runtime::NodeClient& client,
+                                         const SubmitOptions& options);
 
 /// For a job that could not be begun in its place. Blocks until the job has another place, or until
 /// the old one has had time to come back. The head gives it another when its node is gone or about
 /// to go. Errors: kNotFound, when the job has ended; those of the connection.
-Result<JobPlace> wait_for_another_place(EventLoop& loop, NodeClient& client, const JobPlace& place);
+runtime::Result<JobPlace> wait_for_another_place(runtime::EventLoop& loop,
+                                                 runtime::NodeClient& client,
+                                                 const JobPlace& place);
 
 /// How to reach the place's node, when it is another than the one of `asked`: by its socket if it
 /// is on this machine. Blocks for a moment when it has only just joined, since a node of this
 /// machine can be found after it has.
-ClusterAddress address_of(const JobPlace& place, const ClusterAddress& asked);
+runtime::ClusterAddress address_of(const JobPlace& place, const runtime::ClusterAddress& asked);
 
-}  // namespace runtime
+}  // namespace placement

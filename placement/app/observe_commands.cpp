@@ -27,7 +27,7 @@ Command add_why(CLI::App& app) {
           "what", options->what,
           "id of an actor, placement group, node or job (its first digits are enough), or a name")
       ->required();
-  return {command, [options] { return runtime::why_command(options->address, options->what); }};
+  return {command, [options] { return why_command(options->address, options->what); }};
 }
 
 Command add_stack(CLI::App& app) {
@@ -44,13 +44,12 @@ Command add_stack(CLI::App& app) {
       ->add_option("actor", options->what, "id (its first digits are enough), or an actor's name")
       ->required();
   command->add_flag("--json", options->json, "as one JSON object");
-  return {command, [options] {
-            return runtime::stack_command(options->address, options->what, options->json);
-          }};
+  return {command,
+          [options] { return stack_command(options->address, options->what, options->json); }};
 }
 
 Command add_top(CLI::App& app) {
-  struct Options : runtime::TopOptions {
+  struct Options : TopOptions {
     double every_seconds = 2;
   };
   auto options = std::make_shared<Options>();
@@ -65,12 +64,12 @@ Command add_top(CLI::App& app) {
   return {command, [options] {
             options->every =
                 std::chrono::milliseconds(static_cast<long>(options->every_seconds * 1000));
-            return runtime::top_command(*options);
+            return top_command(*options);
           }};
 }
 
 Command add_timeline(CLI::App& app) {
-  auto options = std::make_shared<runtime::TimelineOptions>();
+  auto options = std::make_shared<TimelineOptions>();
   CLI::App* command = add_cluster_command(
       app, "timeline",
       "Record the calls and transfers of all nodes for a while, for ui.perfetto.dev "
@@ -80,11 +79,11 @@ Command add_timeline(CLI::App& app) {
       ->type_name("FILE");
   command->add_option("--seconds", options->seconds,
                       "how long (default: 5; Ctrl-C ends it earlier)");
-  return {command, [options] { return runtime::timeline_command(*options); }};
+  return {command, [options] { return timeline_command(*options); }};
 }
 
 Command add_doctor(CLI::App& app) {
-  auto options = std::make_shared<runtime::DoctorOptions>();
+  auto options = std::make_shared<DoctorOptions>();
   CLI::App* command = add_cluster_command(
       app, "doctor",
       "Check this machine for what goes wrong later, each finding with its cure. Exit "
@@ -98,7 +97,7 @@ Command add_doctor(CLI::App& app) {
                    "sent between each pair, and reduced (default: 64MiB)")
       ->transform(is_bytes());
   command->add_flag("--json", options->json, "as one JSON object");
-  return {command, [options] { return runtime::doctor_command(*options); }};
+  return {command, [options] { return doctor_command(*options); }};
 }
 
 }  // namespace placement

@@ -13,7 +13,7 @@ namespace placement {
 namespace {
 
 /// What the node stores, and how much.
-void add_limits(CLI::App& command, runtime::StartOptions& options) {
+void add_limits(CLI::App& command, StartOptions& options) {
   command
       .add_option("--object-store-memory", options.object_store_bytes,
                   "bytes of shared memory for objects, like 4GiB (default, and 0: 30 % of memory)")
@@ -68,7 +68,7 @@ void add_limits(CLI::App& command, runtime::StartOptions& options) {
 }
 
 /// What it is notified of from outside, and what it tells.
-void add_watches(CLI::App& command, runtime::StartOptions& options) {
+void add_watches(CLI::App& command, StartOptions& options) {
   command.add_option("--drain-deadline", options.drain_deadline,
                      "how long SIGTERM gives the node to move what it has to others, like 30s "
                      "(default: 30s; 0: it stops at once). A second SIGTERM stops it at once");
@@ -103,21 +103,21 @@ void add_watches(CLI::App& command, runtime::StartOptions& options) {
       ->check(is_not_empty());
 }
 
-int run_start(runtime::StartOptions& options) {
+int run_start(StartOptions& options) {
   if (!options.autoscaler.empty()) {
     auto config = read_autoscaler_config(options.autoscaler);
-    if (!config.ok()) return runtime::fail(config.status());
+    if (!config.ok()) return fail(config.status());
     if (runtime::Status checked = check_command(config->provider); !checked.ok())
-      return runtime::fail(checked.with_context(options.autoscaler));
+      return fail(checked.with_context(options.autoscaler));
     options.autoscaler_stop = config->stop_timeout;
   }
-  return runtime::start_command(options, runtime::http_metrics());
+  return start_command(options, runtime::http_metrics());
 }
 
 }  // namespace
 
 Command add_start(CLI::App& app) {
-  auto options = std::make_shared<runtime::StartOptions>();
+  auto options = std::make_shared<StartOptions>();
   CLI::App* command = app.add_subcommand(
       "start",
       "Start a node in the background: with --head a new cluster, with --address as part of one. "
@@ -126,7 +126,7 @@ Command add_start(CLI::App& app) {
   command->add_option("--address", options->address, "the head to join")->type_name("HOST:PORT");
   command
       ->add_option("--port", options->port,
-                   "port to listen at (head: " + std::to_string(runtime::kDefaultPort) +
+                   "port to listen at (head: " + std::to_string(kDefaultPort) +
                        "; others, and 0: any free one)")
       ->check(CLI::Range(0, 65535));
   command->add_option(

@@ -9,16 +9,17 @@
 #include "runtime/node/node.h"
 #include "runtime/process/session.h"
 
-namespace runtime {
+namespace placement {
 
 struct StartPlan {
-  NodeOptions node;
+  runtime::NodeOptions node;
   std::chrono::milliseconds drain_time{0};  // that SIGTERM gives; 0: none
-  ClusterAddress head;  // of another machine's node; empty address: the head is next to this one
+  runtime::ClusterAddress
+      head;  // of another machine's node; empty address: the head is next to this one
   std::optional<ClusterFile> earlier;  // the cluster that is gone on with
 };
 
 /// Errors: kInvalidArgument naming the option; kNotFound and kUnavailable as find_cluster().
-Result<StartPlan> make_plan(const StartOptions& options);
+runtime::Result<StartPlan> make_plan(const StartOptions& options);
 
-}  // namespace runtime
+}  // namespace placement

@@ -10,7 +10,7 @@
 #include "runtime/core/time_text.h"
 #include "runtime/transport/blocking.h"
 
-namespace runtime {
+namespace placement {
 
 namespace {
 
@@ -19,27 +19,29 @@ constexpr auto kJobsAskTimeout = std::chrono::seconds(3);
 constexpr auto kJustEnding = std::chrono::seconds(1);
 constexpr auto kJobsPoll = std::chrono::milliseconds(50);
 
-Result<std::vector<JobInfo>> jobs_that_run(EventLoop& loop, NodeClient& client, NodeId node) {
-  const Deadline deadline = deadline_after(kJobsAskTimeout);
-  const auto state = wait_for<ClusterState>(
-      loop, deadline, [&](auto done) { ClusterClient(client).state(deadline, done); });
+runtime::Result<std::vector<runtime::JobInfo>> jobs_that_run(runtime::EventLoop& loop,
+                                                             runtime::NodeClient& client,
+                                                             runtime::NodeId node) {
+  const runtime::Deadline deadline = runtime::deadline_after(kJobsAskTimeout);
+  const auto state = wait_for<runtime::ClusterState>(
+      loop, deadline, [&](auto done) { runtime::ClusterClient(client).state(deadline, done); });
   if (!state.ok()) return state.status();
-  std::vector<JobInfo> running;
-  for (const JobInfo& job : state->jobs) {
+  std::vector<runtime::JobInfo> running;
+  for (const runtime::JobInfo& job : state->jobs) {
     if (job.running && (node.is_none() || job.node == node)) running.push_back(job);
   }
   return running;
 }
 
-std::string job_line(const JobInfo& job) {
-  return job.job.short_hex() + "  " + printable_text(job.command, /*one_line=*/true) +
-         (job.pid == 0
-              ? "  (has not begun)"
-              : "  (pid " + std::to_string(job.pid) + ", since " + time_text(job.started_ms) + ")");
+std::string job_line(const runtime::JobInfo& job) {
+  return job.job.short_hex() + "  " + runtime::printable_text(job.command, /*one_line=*/true) +
+         (job.pid == 0 ? "  (has not begun)"
+                       : "  (pid " + std::to_string(job.pid) + ", since " +
+                             runtime::time_text(job.started_ms) + ")");
 }
 
-void say_that_jobs_run(const std::vector<JobInfo>& jobs, const ClusterAddress& address,
-                       bool force) {
+void say_that_jobs_run(const std::vector<runtime::JobInfo>& jobs,
+                       const runtime::ClusterAddress& address, bool force) {
   const bool is_one = jobs.size() == 1;
   if (!force) {
     std::fprintf(stderr,
@@ -48,7 +50,7 @@ void say_that_jobs_run(const std::vector<JobInfo>& jobs, const ClusterAddress& a
                  is_one ? "a job runs" : (std::to_string(jobs.size()) + " jobs run").c_str(),
                  address.address.c_str(), is_one ? "it" : "them", is_one ? "it" : "them");
   }
-  for (const JobInfo& job : jobs)
+  for (const runtime::JobInfo& job : jobs)
     std::fprintf(force ? stdout : stderr, "%s %s\n", force ? "ending job" : "  job",
                  job_line(job).c_str());
   std::fflush(stdout);
@@ -56,12 +58,14 @@ void say_that_jobs_run(const std::vector<JobInfo>& jobs, const ClusterAddress& a
 
 }  // namespace
 
-Result<bool> may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, bool force) {
-  auto client = NodeClient::connect(loop, address, Role::kTool, deadline_after(kJobsAskTimeout));
+runtime::Result<bool> may_end_jobs(runtime::EventLoop& loop, const runtime::ClusterAddress& address,
+                                   runtime::NodeId node, bool force) {
+  auto client = runtime::NodeClient::connect(loop, address, runtime::Role::kTool,
+                                             runtime::deadline_after(kJobsAskTimeout));
   if (!client.ok()) return client.status();
   auto jobs = jobs_that_run(loop, **client, node);
-  for (const Deadline patience = deadline_after(kJustEnding);
-       !force && jobs.ok() && !jobs->empty() && steady_now() < patience;
+  for (const runtime::Deadline patience = runtime::deadline_after(kJustEnding);
+       !force && jobs.ok() && !jobs->empty() && runtime::steady_now() < patience;
        jobs = jobs_that_run(loop, **client, node))
     std::this_thread::sleep_for(kJobsPoll);
   if (jobs.ok()) {
@@ -72,8 +76,8 @@ Result<bool> may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId
     std::fprintf(stderr,
                  "error: whether jobs run at %s could not be found out: %s; try again, or starling "
                  "stop --force ends all\n",
-                 address.address.c_str(), printable_text(jobs.status().message()).c_str());
+                 address.address.c_str(), runtime::printable_text(jobs.status().message()).c_str());
   return force;
 }
 
-}  // namespace runtime
+}  // namespace placement

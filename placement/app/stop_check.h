@@ -6,12 +6,13 @@
 #include "runtime/process/session.h"
 #include "runtime/transport/event_loop.h"
 
-namespace runtime {
+namespace placement {
 
 /// Names the jobs that run in the cluster at `address`, or on `node` alone if that is one. With
 /// `force` on stdout, as what is being ended; else on stderr with the cure, after a moment for
 /// those that are just ending. Whether the stop may go on: not when the node is there and its head
 /// does not say what runs. Errors: those of NodeClient::connect; then nothing was said.
-Result<bool> may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, bool force);
+runtime::Result<bool> may_end_jobs(runtime::EventLoop& loop, const runtime::ClusterAddress& address,
+                                   runtime::NodeId node, bool force);
 
-}  // namespace runtime
+}  // namespace placement

@@ -17,10 +17,10 @@
 namespace runtime {
 namespace {
 
-using State = Finding::State;
+using State = placement::Finding::State;
 
-MachineFacts healthy() {
-  MachineFacts facts;
+placement::MachineFacts healthy() {
+  placement::MachineFacts facts;
   facts.cpus = facts.cpus_online = 8;
   facts.memory_bytes = facts.memory_available_bytes = 16ull << 30;
   facts.shm_bytes = 8ull << 30;
@@ -34,16 +34,18 @@ MachineFacts healthy() {
   return facts;
 }
 
-const Finding& find(const std::vector<Finding>& findings, const std::string& check) {
-  auto found = std::find_if(findings.begin(), findings.end(),
-                            [&](const Finding& finding) { return finding.check == check; });
+const placement::Finding& find(const std::vector<placement::Finding>& findings,
+                               const std::string& check) {
+  auto found =
+      std::find_if(findings.begin(), findings.end(),
+                   [&](const placement::Finding& finding) { return finding.check == check; });
   EXPECT_NE(found, findings.end()) << check;
-  static const Finding none;
+  static const placement::Finding none;
   return found == findings.end() ? none : *found;
 }
 
 TEST(Doctor, AHealthyMachineHasNothing) {
-  for (const Finding& finding : judge(healthy())) {
+  for (const placement::Finding& finding : placement::judge(healthy())) {
     EXPECT_EQ(finding.state, State::kGood) << finding.check << ": " << finding.what;
     EXPECT_EQ(finding.cure, "") << finding.check;
   }
@@ -54,70 +56,75 @@ TEST(Doctor, EachIllnessHasItsCure) {
     const char* check;
     State state;
     const char* cure;
-    void (*spoil)(MachineFacts&);
+    void (*spoil)(placement::MachineFacts&);
   };
   const Case cases[] = {
-      {"cores", State::kNote, "--cpus", [](MachineFacts& f) { f.cpus = 2; }},
+      {"cores", State::kNote, "--cpus", [](placement::MachineFacts& f) { f.cpus = 2; }},
       {"memory", State::kWarning, "--object-store-memory",
-       [](MachineFacts& f) { f.memory_available_bytes = 100 << 20; }},
+       [](placement::MachineFacts& f) { f.memory_available_bytes = 100 << 20; }},
       {"shared memory", State::kWarning, "--shm-size",
-       [](MachineFacts& f) { f.shm_bytes = 64 << 20; }},
-      {"open files", State::kWarning, "ulimit -n", [](MachineFacts& f) { f.open_files = 20'000; }},
+       [](placement::MachineFacts& f) { f.shm_bytes = 64 << 20; }},
+      {"open files", State::kWarning, "ulimit -n",
+       [](placement::MachineFacts& f) { f.open_files = 20'000; }},
       {"open files", State::kFailure, "limits.conf",
-       [](MachineFacts& f) { f.open_files = f.open_files_hard = 1024; }},
-      {"processes", State::kWarning, "ulimit -u", [](MachineFacts& f) { f.processes = 100; }},
+       [](placement::MachineFacts& f) { f.open_files = f.open_files_hard = 1024; }},
+      {"processes", State::kWarning, "ulimit -u",
+       [](placement::MachineFacts& f) { f.processes = 100; }},
       {"session folder", State::kWarning, "--spill-dir",
-       [](MachineFacts& f) { f.session_free_bytes = 0; }},
+       [](placement::MachineFacts& f) { f.session_free_bytes = 0; }},
       {"port", State::kWarning, "--port",
-       [](MachineFacts& f) { f.port_user = "another program listens"; }},
-      {"clock", State::kNote, "chrony", [](MachineFacts& f) { f.clock_synchronised = false; }},
-      {"kernel", State::kFailure, "5.11", [](MachineFacts& f) { f.kernel = "4.19.0-amd64"; }},
-      {"CUDA driver", State::kFailure, "--gpus all", [](MachineFacts& f) { f.gpus = 1; }},
+       [](placement::MachineFacts& f) { f.port_user = "another program listens"; }},
+      {"clock", State::kNote, "chrony",
+       [](placement::MachineFacts& f) { f.clock_synchronised = false; }},
+      {"kernel", State::kFailure, "5.11",
+       [](placement::MachineFacts& f) { f.kernel = "4.19.0-amd64"; }},
+      {"CUDA driver", State::kFailure, "--gpus all",
+       [](placement::MachineFacts& f) { f.gpus = 1; }},
       {"CUDA driver", State::kFailure, "nvidia-smi",
-       [](MachineFacts& f) {
+       [](placement::MachineFacts& f) {
          f.driver = "580.1";
          f.cuda = 13'000;
        }},
       {"CUDA driver", State::kWarning, "driver 580",
-       [](MachineFacts& f) {
+       [](placement::MachineFacts& f) {
          f.gpus = 2;
          f.cuda = 12'040;
          f.driver = "550.54";
        }},
       {"NCCL", State::kNote, "libnccl2",
-       [](MachineFacts& f) {
+       [](placement::MachineFacts& f) {
          f.gpus = 2;
          f.cuda = 13'000;
          f.driver = "580.95";
        }},
       {"locked memory", State::kWarning, "ulimit -l",
-       [](MachineFacts& f) {
+       [](placement::MachineFacts& f) {
          f.gpus = 2;
          f.locked_bytes = 8 << 20;
        }},
   };
   for (const Case& ill : cases) {
-    MachineFacts facts = healthy();
+    placement::MachineFacts facts = healthy();
     ill.spoil(facts);
-    const auto findings = judge(facts);
-    const Finding& finding = find(findings, ill.check);
+    const auto findings = placement::judge(facts);
+    const placement::Finding& finding = find(findings, ill.check);
     EXPECT_EQ(finding.state, ill.state) << ill.check << ": " << finding.what;
     EXPECT_NE(finding.cure.find(ill.cure), std::string::npos) << ill.check << ": " << finding.cure;
   }
 }
 
 TEST(Doctor, NamesTheBrokenAndTheSlowPair) {
-  std::vector<PairSpeed> pairs;
+  std::vector<placement::PairSpeed> pairs;
   for (const char* from : {"a:1", "b:2", "c:3"}) {
     for (const char* to : {"a:1", "b:2", "c:3"}) {
       if (std::string(from) != to) pairs.push_back({from, to, 1e9, 1e-4});
     }
   }
-  for (const Finding& finding : judge_pairs(pairs))
+  for (const placement::Finding& finding : placement::judge_pairs(pairs))
     EXPECT_EQ(finding.state, State::kGood) << finding.what;
   pairs[1].bytes_per_s = 1e8;
   pairs[4].error = "connection refused";
-  const auto findings = judge_pairs(pairs);
+  const auto findings = placement::judge_pairs(pairs);
   ASSERT_EQ(findings.size(), 6u);
   EXPECT_EQ(findings[1].state, State::kWarning);
   EXPECT_NE(findings[1].what.find("a:1 -> c:3"), std::string::npos) << findings[1].what;
@@ -128,7 +135,7 @@ TEST(Doctor, NamesTheBrokenAndTheSlowPair) {
   EXPECT_NE(findings[4].cure.find("--advertise"), std::string::npos);
   EXPECT_EQ(findings[0].state, State::kGood);
   pairs[0] = {.from = "a:1", .to = "b:2", .skipped = true};
-  const auto late = judge_pairs(pairs);
+  const auto late = placement::judge_pairs(pairs);
   EXPECT_EQ(late[0].state, State::kNote) << late[0].what;
   EXPECT_NE(late[0].what.find("not measured"), std::string::npos) << late[0].what;
   EXPECT_NE(late[0].cure.find("--bytes"), std::string::npos);
@@ -137,7 +144,7 @@ TEST(Doctor, NamesTheBrokenAndTheSlowPair) {
 }
 
 TEST(Doctor, JudgesClocks) {
-  const auto findings = judge_clocks({{"a:1", 0.01}, {"b:2", -2}, {"c:3", 60}});
+  const auto findings = placement::judge_clocks({{"a:1", 0.01}, {"b:2", -2}, {"c:3", 60}});
   EXPECT_EQ(findings[0].state, State::kGood);
   EXPECT_EQ(findings[1].state, State::kWarning);
   EXPECT_NE(findings[1].what.find("ahead"), std::string::npos);
@@ -161,7 +168,7 @@ TEST(ProcessInfo, ReadsStatWhateverTheNameIs) {
 TEST(ChromeTrace, CorrectsClocksAndKeepsProcessesApart) {
   support::TemporaryFolder folder;
   std::FILE* file = std::fopen(folder.file("t.json").c_str(), "w");
-  ChromeTrace trace(file);
+  placement::ChromeTrace trace(file);
   const auto event_at = [](std::uint64_t begin, activity::EventKind kind) {
     activity::TraceEvent event;
     event.kind = kind;
