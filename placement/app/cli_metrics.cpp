@@ -2,7 +2,7 @@
 
 #include "placement/app/cli_nodes.h"
 #include "runtime/core/printable_text.h"
-#include "runtime/observe/metrics_source.h"
+#include "runtime/observe/metrics_key.h"
 
 namespace placement {
 

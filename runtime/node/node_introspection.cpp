@@ -1,15 +1,14 @@
 #include "runtime/node/node_introspection.h"
 
-#include <sodium.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
 #include "runtime/control/control_channel.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
 #include "runtime/node/memory_guard.h"
+#include "runtime/observe/metrics_key.h"
 #include "runtime/process/machine.h"
 #include "runtime/process/process_info.h"
 #include "runtime/transport/listener.h"
@@ -42,20 +41,6 @@ Numbers clock_readings() {
 }
 
 }  // namespace
-
-std::string metrics_key(const std::string& token) {
-  constexpr std::string_view kLabel = "starling metrics";
-  crypto_auth_hmacsha256_state state;
-  crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(token.data()),
-                              token.size());
-  crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(kLabel.data()),
-                                kLabel.size());
-  std::array<unsigned char, crypto_auth_hmacsha256_BYTES> raw{};
-  crypto_auth_hmacsha256_final(&state, raw.data());
-  std::array<char, 2 * crypto_auth_hmacsha256_BYTES + 1> hex{};
-  sodium_bin2hex(hex.data(), hex.size(), raw.data(), raw.size());
-  return hex.data();
-}
 
 NodeIntrospection::NodeIntrospection(EventLoop& loop, NodeIntrospectionOptions options,
                                      const WorkerView& workers, NodeIntrospectionSources sources)

@@ -206,6 +206,7 @@ void WorkerPool::begin_again(Worker& worker) {
   std::string why = worker.process->last_error();
   if (constexpr std::string_view kWord = "error: "; why.starts_with(kWord))
     why.erase(0, kWord.size());
+  if (why.empty()) why = "its process found no room, and said nothing more";
   for (HostedActors::Unsent& one : unsent) {
     const auto start = std::find_if(
         worker.starts.begin(), worker.starts.end(),

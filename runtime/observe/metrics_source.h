@@ -58,7 +58,4 @@ struct MetricsProvider {
       server;
 };
 
-/// What a scraper shows: follows from the cluster's token, which does not follow from it.
-std::string metrics_key(const std::string& token);
-
 }  // namespace runtime

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/observe/metrics_key.h"
 #include "tests/runtime/node/head_socket.h"
 
 namespace runtime {

@@ -280,6 +280,17 @@ TEST_F(WorkerPoolTest, AProcessForWhichTheMachineHadNoRoomIsStartedAgain) {
   EXPECT_TRUE(answer(started).ok());
 }
 
+TEST_F(WorkerPoolTest, AProcessThatFindsNoRoomAndSaysNothingIsGivenUpWithAReason) {
+  script_.write("exit " + std::to_string(kNoRoomExitCode));
+  options_.starts.patience = 1ms;
+  make();
+  const Status status = answer(start(a_)).status();
+  EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted);
+  EXPECT_TRUE(status.message().starts_with(
+      "starting a worker: its process found no room, and said nothing more"))
+      << status.message();
+}
+
 TEST_F(WorkerPoolTest, HasSoManyWorkersAtMost) {
   options_.workers_max = 1;
   options_.starts.patience = 1ms;
