@@ -9,7 +9,7 @@ namespace placement {
 
 namespace {
 
-constexpr std::size_t kShownMax = 200;  // of somebody's text in a message
+constexpr std::size_t kShownMax = 200;  // of a user's text in a message
 
 using AmountsJson = nlohmann::json;
 

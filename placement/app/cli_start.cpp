@@ -151,7 +151,7 @@ class NodeRun {
     unlock_session();
   }
 
-  /// A session's folder, the node, and everybody's way to find it.
+  /// Makes the session's folder, starts the node and publishes its address.
   runtime::Status try_to_join() {
     // One that joins again stays in the root that it began with.
     const fs::path& former = plan_.node.session_dir;
@@ -295,14 +295,14 @@ class NodeRun {
 
   bool keeps_journal() const { return options_.head && !options_.journal.empty(); }
 
-  runtime::Status note_cluster(runtime::NodeId beside) const {
-    return note_cluster(beside, plan_.node.token, plan_.node.next_token);
+  runtime::Status note_cluster(runtime::NodeId local_node) const {
+    return note_cluster(local_node, plan_.node.token, plan_.node.next_token);
   }
-  runtime::Status note_cluster(runtime::NodeId beside, const std::string& token,
+  runtime::Status note_cluster(runtime::NodeId local_node, const std::string& token,
                                const std::string& next_token) const {
     return keeps_journal()
                ? write_cluster_file(plan_.node.journal,
-                                    ClusterFile{plan_.node.cluster, token, beside, next_token})
+                                    ClusterFile{plan_.node.cluster, token, local_node, next_token})
                : runtime::Status();
   }
 

@@ -91,7 +91,7 @@ void add_watches(CLI::App& command, StartOptions& options) {
   command.add_option(
       "--metrics", options.metrics,
       "who may read http://NODE/metrics: key (holders of the key of `starling metrics "
-      "--key`; the default), open (anybody) or off");
+      "--key`; the default), open (any client) or off");
   command
       .add_option("--tls-cert", options.tls_cert,
                   "certificate in PEM form, with its chain: other machines read the metrics at "

@@ -90,7 +90,7 @@ runtime::Result<runtime::MetricsAccess> metrics_access(const std::string& text) 
   if (text == "off") return runtime::MetricsAccess::kOff;
   return runtime::invalid_argument(
       "--metrics " + text +
-      ": expected key (holders of the key of `starling metrics --key`), open (anybody) or off");
+      ": expected key (holders of the key of `starling metrics --key`), open (any client) or off");
 }
 
 runtime::Result<runtime::PreemptionOptions> preemption_options(const StartOptions& options) {

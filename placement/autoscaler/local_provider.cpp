@@ -56,7 +56,7 @@ std::vector<std::pair<pid_t, std::string>> find_nodes(const std::string& address
     if (failed != std::errc() || rest != name.data() + name.size()) continue;
     struct stat owner;
     if (::stat(entry->path().c_str(), &owner) != 0 || owner.st_uid != ::geteuid())
-      continue;  // anybody may call a process anything
+      continue;  // any user may give a process any name
     std::string id = node_id(arguments_of(pid), address);
     if (!id.empty()) nodes.emplace_back(pid, std::move(id));
   }

@@ -113,7 +113,7 @@ struct CallOptions {
   /// From the call to its reply, waiting in line and for arguments included. 0: the handle's
   /// call_timeout; below: it is too late already. A method's own timeout may be tighter.
   std::chrono::milliseconds timeout{0};
-  /// At the latest then, whatever the timeout: for calls that a method makes on behalf of its own,
+  /// At the latest then, whatever the timeout: for calls that a method makes for its caller,
   /// `{.until = call.deadline()}`. Nothing is inherited unasked: what a method starts may be meant
   /// to outlive the call that started it.
   Deadline until = Deadline::max();

@@ -1,5 +1,5 @@
-// CallerOptions: what everybody who calls an actor needs to know of how it was made. Travels in its
-// addresses.
+// CallerOptions: the options of an actor that its callers need to know. Part of its address on the
+// wire.
 #pragma once
 
 #include <chrono>

@@ -9,7 +9,7 @@ namespace runtime {
 
 namespace {
 
-/// How long one question to the head stays open; then it is asked again, if somebody still waits.
+/// How long one question to the head stays open; then it is asked again, if a caller still waits.
 constexpr std::chrono::minutes kDeathPollTime{10};
 
 /// Asks the head for what is newer until the actor is dead. Kept alive by the question that is

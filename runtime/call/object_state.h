@@ -40,7 +40,7 @@ class Producer {
   virtual std::vector<std::shared_ptr<Producer>> parts() const { return {}; }
 };
 
-/// Told of objects as they settle.
+/// Notified of objects as they settle.
 class WaitSink {
  public:
   /// On the thread that settles `object`, under the object's mutex: short, and without calls into

@@ -28,8 +28,8 @@ class ObjectTable {
   /// For the destructor of a StoredObject.
   void remove(const ObjectLocation& location, bool owned);
 
-  /// Somebody in the cluster borrows an object of this process; unknown ones (freed just before)
-  /// are ignored.
+  /// Another process borrows an object of this process; unknown ones (freed just before) are
+  /// ignored.
   void hold(const ObjectLocation& location);
   void unhold(const ObjectLocation& location);
   /// No process is left to borrow from.
@@ -43,7 +43,7 @@ class ObjectTable {
   struct Owned {
     std::weak_ptr<StoredObject> object;
     std::chrono::steady_clock::time_point made;
-    std::shared_ptr<StoredObject> held;  // while somebody borrows it
+    std::shared_ptr<StoredObject> held;  // while it is borrowed
   };
   struct Borrowed {
     ObjectLocation location;

@@ -165,7 +165,7 @@ void Process::evacuate(NodeId node, UniqueFunction<void(std::uint64_t)> done) {
             },
             [all = shared_from_this(), id = object->location().id](Status status) {
               --all->under_way;
-              // One that has ended is of no use to anybody.
+              // One that has ended need not be kept.
               if (!status.ok() && status.code() != ErrorCode::kObjectLost) {
                 ++all->failed;
                 LOG(warn, "object {} cannot be moved off the node that is about to leave: {}",

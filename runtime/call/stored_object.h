@@ -52,9 +52,9 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   /// Looks whether the object is lost, and makes it again if so. `done` is called once, with where
   /// it is. Errors: as open().
   void recover(Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
-  /// Somebody could not read what is at `lost`, and why: makes it again unless that has happened
-  /// since. So it does for another process though this one may still read the copy that its node
-  /// has fetched.
+  /// A reader failed to read the object at `lost`, for the reason `why`: makes it again unless that
+  /// has happened since. So it does for another process though this one may still read the copy
+  /// that its node has fetched.
   void replace(const ObjectLocation& lost, const Status& why,
                UniqueFunction<void(Result<ObjectLocation>)> done);
   /// Its node is about to leave: has this process's node keep it, where it is from now on. Errors:

@@ -52,7 +52,7 @@ class TaskLineage final : public Lineage,
  private:
   struct Input {
     ObjectStatePtr kept;                   // the object itself, or
-    std::weak_ptr<ObjectState> object;     // while somebody else keeps it,
+    std::weak_ptr<ObjectState> object;     // while others keep it,
     std::shared_ptr<TaskLineage> lineage;  // or how to make it again
   };
   static Result<ObjectStatePtr> obtain(Input& input, std::size_t position);

@@ -86,7 +86,7 @@ struct ObjectList {
   bool operator==(const ObjectList&) const = default;
 };
 
-/// Somebody refers to it, and no process has said that it owns it.
+/// A process refers to it, and no process has said that it owns it.
 bool lacks_owner(const ObjectInfo& object);
 /// Processes answer at different moments: an object may have been made after its owner had
 /// answered, or let go before. `before` is another list, taken earlier: what lacks an owner in both

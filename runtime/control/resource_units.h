@@ -33,7 +33,7 @@ Status check_amount(const std::string& name, double amount);
 /// many of them.
 Status check_resource_names(const ResourceMap& amounts);
 
-/// Whether that is what a node may have, or somebody ask for. Errors: those of
+/// Whether a node may offer these amounts, or an actor request them. Errors: those of
 /// check_resource_names() and check_amount().
 Status check_resources(const ResourceMap& amounts);
 

@@ -18,7 +18,7 @@ constexpr double kFollowingBits = 1.5;
 constexpr double kGoesOnFollowingBits = 0.25;
 constexpr std::size_t kRepeatMin = 3;
 
-/// How many characters somebody tries who knows which kinds there are.
+/// How many characters an attacker tries who knows which kinds there are.
 double alphabet_size(std::string_view token) {
   bool lower = false, upper = false, digit = false, other = false, beyond_hex = false;
   for (const unsigned char c : token) {

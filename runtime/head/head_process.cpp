@@ -98,13 +98,13 @@ void HeadProcess::on_message(const std::shared_ptr<Channel>& channel, Message me
 // A cluster of root has no nodes of others: what they say of their drivers would be believed.
 Status HeadProcess::check_owner(const PeerInfo& peer) const {
   const auto& nodes = service_->head().tables().nodes().all();
-  const auto beside = nodes.find(options_.node);
-  if (::geteuid() != 0 || peer.node == options_.node || beside == nodes.end()) return {};
-  const std::optional<uid_t> user = peer_user(peer, beside->second.address);
+  const auto own_node = nodes.find(options_.node);
+  if (::geteuid() != 0 || peer.node == options_.node || own_node == nodes.end()) return {};
+  const std::optional<uid_t> user = peer_user(peer, own_node->second.address);
   if (!user || *user == 0) return {};
   return invalid_argument("this cluster runs as root, and " + user_name(*user) +
                           "'s node would bring actors of " + user_name(*user) +
-                          " that run as root; start a cluster of your own");
+                          " that run as root; start your own cluster");
 }
 
 void HeadProcess::serve(const std::shared_ptr<Channel>& channel, ControlRequest request,

@@ -28,8 +28,8 @@ struct HeadServiceOptions {
 };
 
 /// Lives on the event loop. Nothing that depends on a change leaves the head before the journal has
-/// the change. Answers, requests to nodes and events wait in line, in order. So what anybody was
-/// told is true after any crash.
+/// the change. Answers, requests to nodes and events wait in line, in order. So what a process
+/// was told is true after any crash.
 class HeadService final : private HeadLinks {
  public:
   /// Without a journal nothing outlives the process.

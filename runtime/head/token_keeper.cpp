@@ -64,12 +64,12 @@ void TokenKeeper::change(control::ChangeToken asked, std::chrono::milliseconds t
   if (changing_) return answer(unavailable("the token is being changed; try again"));
   auto changed = changed_to(asked);
   if (!changed.ok()) return answer(changed.status());
-  const auto beside = std::find_if(nodes.begin(), nodes.end(),
-                                   [](const auto& node) { return node.second.is_head; });
-  if (beside == nodes.end())
+  const auto head_node = std::find_if(nodes.begin(), nodes.end(),
+                                      [](const auto& node) { return node.second.is_head; });
+  if (head_node == nodes.end())
     return answer(unavailable("the head's local node has not joined yet; try again"));
   changing_ = true;
-  links_.request(beside->first, ControlRequest{{}, timeout, control::ExpectToken{asked.token}},
+  links_.request(head_node->first, ControlRequest{{}, timeout, control::ExpectToken{asked.token}},
                  [this, &nodes, changed = *std::move(changed),
                   answer = std::move(answer)](Result<ControlAnswer> expected) mutable {
                    if (expected.ok()) return record(changed, nodes, std::move(answer));

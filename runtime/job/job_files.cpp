@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kPathBytesMax = 4000;
 constexpr std::size_t kReadBytes = 4 << 20;
-constexpr int kRemoveTries = 8;          // while somebody makes new entries
+constexpr int kRemoveTries = 8;          // while new entries are made
 constexpr std::size_t kUploadsMax = 16;  // unfinished, of one sender
 constexpr std::uint64_t kUserParts = 4;  // of the disk, one for the folders of each user's jobs
 constexpr const char* kJobsLock = ".lock";

@@ -85,7 +85,7 @@ class ProgramFiles {
   };
   /// The open file, if it is still as it was; null: there is none.
   const Offered* open_program(const std::string& hash) const;
-  /// One in the cache, locked as long as somebody has it. Errors: kNotFound.
+  /// One in the cache, locked while a process has it. Errors: kNotFound.
   Result<LocalProgram> use(const std::filesystem::path& cached);
   void finish(const std::string& hash, const Result<LocalProgram>& result);
   void fetch_next(const std::shared_ptr<Fetch>& fetch);

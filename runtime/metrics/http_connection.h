@@ -19,7 +19,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   /// What is answered, and to whom.
   struct Service {
-    bool is_off = false;                                  // says so to everybody
+    bool is_off = false;                                  // says so to every client
     bool is_private = false;                              // no party between the two can read it
     std::function<std::vector<std::string>()> keys = {};  // the peer has to show one; empty: none
     std::function<void(std::function<void(Result<std::string>)>)> read = {};  // the numbers
@@ -34,7 +34,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   /// `begun`: what was read of it already.
   void begin(std::string begun);
   void end();
-  /// Ends it without a word to anybody.
+  /// Ends it without an answer and without calling `ended`.
   void close();
 
  private:

@@ -31,7 +31,7 @@ bool shows_key(const ScrapeRequest& request, const std::vector<std::string>& key
 std::string http_refusal(const ScrapeRequest& request, bool is_allowed);
 /// What a client on another machine is told that comes without TLS: 403, and the cure.
 std::string http_needs_tls();
-/// What everybody is told who asks a node without metrics: 403.
+/// The answer to requests at a node without metrics: 403.
 std::string http_is_off();
 /// "HTTP/1.1 200 OK" and so on, with the connection's end announced.
 std::string http_response(int status, std::string_view body, bool with_body = true);

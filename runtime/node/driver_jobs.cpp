@@ -46,7 +46,7 @@ Status DriverJobs::check(const Channel& channel, JobId wanted) const {
   const std::optional<uid_t> user = peer_user(channel.peer(), options_.address);
   if (::geteuid() == 0 && user && *user != 0) {
     return invalid_argument("this node runs as root, and so would the workers of a driver of " +
-                            user_name(*user) + "; start a node of your own");
+                            user_name(*user) + "; start your own node");
   }
   if (::geteuid() == 0 && !user && !channel.peer().address.starts_with("unix:")) {
     LOG(warn, "the workers of a driver at {} run as root, as this node does",

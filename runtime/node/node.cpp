@@ -117,7 +117,7 @@ AskHead Node::ask_head() {
 
 Status Node::open_ports() {
   if (options_.token.empty())
-    return invalid_argument("the cluster has no token: anybody could use it");
+    return invalid_argument("the cluster has no token: any process could join it");
   ListenerCallbacks callbacks;
   callbacks.admit = [this](const PeerInfo& peer) {
     return user_connections_.check(peer, setting_.address);

@@ -50,7 +50,7 @@ class NodeIntrospection {
   /// A process's page came over its connection.
   void on_activity(const Channel& channel, Message& message);
   void on_closed(const Channel& channel) { activity_.retire(channel.serial()); }
-  /// Somebody speaks HTTP at the node's port.
+  /// An HTTP client connected to the node's port.
   void on_http(FileDescriptor socket, std::string begun);
   void on_refused() { ++refused_; }
   void on_fetched(const FetchedObject& fetched);
@@ -75,7 +75,7 @@ class NodeIntrospection {
   StackProbes stacks_;
   std::unique_ptr<MetricsServer> http_;
   std::shared_ptr<ActivityPage>
-      own_page_;  // of what the node itself fetches, once somebody wants it recorded
+      own_page_;  // of what the node itself fetches, once a client wants it recorded
   std::uint64_t own_after_ = 0;
   ClassLoad fetches_;
   std::uint64_t refused_ = 0;

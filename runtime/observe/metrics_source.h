@@ -39,7 +39,7 @@ struct TlsFiles {
 };
 
 struct MetricsServerOptions {
-  /// What a caller has to show, one of these. Null: anybody may read.
+  /// What a caller has to show, one of these. Null: any client may read.
   std::function<std::vector<std::string>()> keys;
   TlsFiles tls;
   bool is_off = false;  // no one may read, and callers are told so

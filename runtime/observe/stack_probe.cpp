@@ -205,7 +205,7 @@ struct StackProbes::Probe {
     if (report.process == "stopped" || report.process == "traced") {
       report.note = "the process is " + report.process +
                     (report.process == "traced" ? ": a debugger holds it"
-                                                : ": somebody sent it SIGSTOP; `kill -CONT " +
+                                                : ": it was sent SIGSTOP; `kill -CONT " +
                                                       std::to_string(pid) + "` lets it go on") +
                     ". What its threads were running is shown, without their stacks";
       return false;

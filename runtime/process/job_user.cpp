@@ -142,7 +142,7 @@ Result<std::optional<JobUser>> choose_job_user(std::optional<uid_t> proven,
                                         // cluster's user
     return invalid_argument("this node belongs to " + user_name(own) + " and cannot run jobs as " +
                             user_name(*proven) + "; submit as " + user_name(own) +
-                            ", start a cluster of your own, or have root start the node");
+                            ", start your own cluster, or have root start the node");
   }
   if (!proven && job_user.empty()) {
     return invalid_argument("this node runs as root, and nothing proves who submits a job from " +

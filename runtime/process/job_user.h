@@ -32,8 +32,8 @@ std::optional<uid_t> peer_user(const PeerInfo& peer, const std::string& node_add
 
 /// Whom a job that comes over this connection is to run as, with what peer_user() says of it.
 /// Nothing: as the node itself. A node of root becomes the user who submits, when that is proven;
-/// others' jobs run as `job_user` (starling start --job-user), or not at all. A node of another
-/// user cannot become anybody else: kInvalidArgument names both.
+/// others' jobs run as `job_user` (starling start --job-user), or not at all. A node of any other
+/// user cannot change its user: kInvalidArgument names both.
 Result<std::optional<JobUser>> choose_job_user(std::optional<uid_t> proven,
                                                const std::string& peer_address,
                                                const std::string& job_user);

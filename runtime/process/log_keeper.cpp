@@ -158,7 +158,7 @@ void LogKeeper::cut_largest(std::uint64_t bytes_max) {
   }
 }
 
-/// In the foreground the node's output is somebody else's.
+/// Not in the foreground: there the node writes to its caller's output.
 bool LogKeeper::is_node_log_ours() const {
   struct stat file, output;
   return ::stat((options_.folder / kNodeLog).c_str(), &file) == 0 &&

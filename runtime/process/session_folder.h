@@ -32,8 +32,8 @@ class SessionFolder {
   /// The cluster has another one: its file says so from now on.
   Status use_token(std::string token);
 
-  /// Keeps the files young, and puts back those that somebody has removed or changed: the root with
-  /// its mark, lock, token, node.json and `last`. Sockets cannot be put back.
+  /// Keeps the files young, and restores those that were removed or changed: the root with its
+  /// mark, lock, token, node.json and `last`. Sockets cannot be restored.
   Status refresh();
 
  private:

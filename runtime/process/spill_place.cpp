@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kSpillPrefix = "spill-";
 constexpr const char* kSpillLock = "lock";
 constexpr const char* kSpilled = ".spill";  // an object's file (runtime/store/spill_folder.cpp)
-// Each time somebody took the new folder for a dead one, between its making and its lock.
+// Each time another node took the new folder for a dead one, before its lock was there.
 constexpr int kLockTries = 100;
 
 bool is_spill_name(const std::string& name) {
@@ -48,8 +48,8 @@ Status check_owner(const fs::path& folder) {
   if (::stat(folder.c_str(), &info) != 0) return errno_status(errno, folder.string());
   if (info.st_uid == ::geteuid() || info.st_uid == 0) return {};
   return invalid_argument(folder.string() + " belongs to user " + std::to_string(info.st_uid) +
-                          ", who could take away what is spilled there: name a folder of your own "
-                          "(one that you make in it will do), or one of root's");
+                          ", who could take away what is spilled there: name your own folder "
+                          "(a new one inside it will do), or one of root's");
 }
 
 }  // namespace

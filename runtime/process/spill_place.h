@@ -26,8 +26,8 @@ class SpillPlace {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Puts back the folder's lock that somebody has removed: without it the folder would stay when
-  /// the node is killed. Errors: as create().
+  /// Restores the folder's lock if it was removed: without it the folder would stay when the node
+  /// is killed. Errors: as create().
   Status refresh();
 
  private:

@@ -16,7 +16,7 @@ struct Value {
   refs @3 :List(Ref);        # what the references inside the encoding mean, by index
   indirect @4 :Bool;         # stored, and the sender is not its owner: who keeps it tells the store (ObjectRequest.keep)
   maker @5 :Text;            # stored: what made it, "task resize"; empty: it was put
-  keeper @6 :Text;           # stored: "HOST:PORT" of the node of the process that can have it made again (ObjectRequest.remake); empty: nobody can
+  keeper @6 :Text;           # stored: "HOST:PORT" of the node of the process that can have it made again (ObjectRequest.remake); empty: no process can
 }
 
 # An object as another process learns of it. Only settled objects travel.
@@ -76,7 +76,7 @@ struct WaitStep {
   number @1 :UInt64;         # of the wait in that process
   waiting @2 :Text;          # the call that runs, for people
   awaited @3 :Text;          # the call that it waits for, for people
-  bounded @4 :Bool;          # it ends by itself, at a limit of its own
+  bounded @4 :Bool;          # it ends by itself, at its own limit
 }
 
 # One of the values that a call yields; they come in order, before the reply.
@@ -94,7 +94,7 @@ struct ConstructorCall {
   cpuAffinity @4 :List(UInt32);   # cores that the process is pinned to; empty: as it was started
 }
 
-# What everybody who calls an actor needs to know of its options; opaque to head and nodes.
+# The options of an actor that its callers need to know; opaque to head and nodes.
 struct CallerOptions {
   outOfOrder @0 :Bool;           # a call whose arguments are not there yet does not hold up those made after it
   methodTimeouts @1 :List(MethodTimeout);
@@ -105,7 +105,7 @@ struct MethodTimeout {
   ms @1 :UInt64;                 # never 0
 }
 
-# Calls of the methods assigned to it run beside those of other groups.
+# Calls of the methods assigned to it run concurrently with those of other groups.
 struct ConcurrencyGroup {
   name @0 :Text;
   maxConcurrency @1 :UInt32;

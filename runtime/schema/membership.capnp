@@ -290,7 +290,7 @@ struct ControlRequest {
     # From the head to a node.
     takeOver :group { node @98 :Data; }             # hold what your processes refer to of that node's objects; reply: number
     leave :group { reason @99 :Text; }              # you are drained
-    # From whoever adds and removes nodes, for the head.
+    # From an autoscaler, for the head.
     queryDemand @100 :Void;
     # To see what the cluster does, to nodes and to the head.
     observe @101 :Observe.ObserveRequest;
@@ -298,7 +298,7 @@ struct ControlRequest {
     queueJob :group { job @104 :Data; place @105 :Data; argv @106 :List(Text); resources @107 :List(Amount); labels @108 :List(Pair); }
     # To the head: another token for the cluster; the present one counts for graceMs still.
     changeToken :group { token @110 :Data; graceMs @111 :UInt64; }
-    # From the head to the node beside it: write down that this token may be the next.
+    # From the head to the node that hosts it: write down that this token may be the next.
     expectToken :group { token @112 :Data; }
     # From drivers and workers to the head, from there to the actor's node, and to the process that builds the actor.
     constructorAwaited :group { actor @113 :Data; name @114 :Text; nameSpace @115 :Text; notice @116 :Data; }  # by id; where there is no such actor, by name. notice: a CallNotice (call.capnp), opaque to nodes and head

@@ -36,11 +36,11 @@ struct ObjectRequest {
       from @7 :UInt64;
       length @8 :UInt64;
     }
-    surrender @9 :UInt64;       # from the store to a process: name extents of about so many bytes that may move to disk; reply: extents
-    keep @10 :List(ObjectLocation);     # I borrow these, whoever lent them to me; the store tells their owners. reply, if one is asked for: done
+    surrender @9 :UInt64;       # from the store to a process: name extents of about this many bytes that may move to disk; reply: extents
+    keep @10 :List(ObjectLocation);     # I borrow these, from any lender; the store tells their owners. reply, if one is asked for: done
     release @11 :List(ObjectLocation);  # one way: I borrow them no more; named once for each keep
-    hold @12 :List(ObjectLocation);     # one way, from the store to the owner: somebody in the cluster borrows these
-    unhold @13 :List(ObjectLocation);   # one way, from the store to the owner: nobody does any more who had to be told of
+    hold @12 :List(ObjectLocation);     # one way, from the store to the owner: a process of the cluster borrows these
+    unhold @13 :List(ObjectLocation);   # one way, from the store to the owner: no process that was reported by hold borrows these any more
     report @14 :Void;                   # from the store to a process: what do you hold? reply: report
     source :group {                     # from a node that is about to copy an object: whom shall I copy from? reply: source
       location @15 :ObjectLocation;
@@ -76,7 +76,7 @@ struct ObjectReply {
     extents @11 :List(UInt64);
     report @12 :ProcessReport;
     source @13 :Text;           # the endpoint of a node that has it, or is about to
-    failed @14 :UInt64;         # so many objects could not be taken over
+    failed @14 :UInt64;         # how many objects could not be taken over
   }
 }
 
@@ -91,6 +91,6 @@ struct ProcessObject {
   handles @2 :UInt32;           # values in the process that refer to it
   lent @3 :UInt32;              # owned: calls whose arguments refer to it and whose callee has not let go
   inFlight @4 :UInt32;          # of these, calls without a reply yet
-  held @5 :UInt32;              # owned: for borrowers that the store told of
+  held @5 :UInt32;              # owned: for borrowers that the store reported
   ageMs @6 :UInt64;
 }

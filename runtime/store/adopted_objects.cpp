@@ -35,7 +35,7 @@ void AdoptedObjects::take_over(const ObjectLocation& location, Done done) {
 void AdoptedObjects::adopt_copy(ObjectId id, Result<ObjectLocation> copy, Done done) {
   if (!copy.ok()) return done(copy.status());
   std::optional<ObjectLocation> mine = fetcher_->hand_over(id);
-  // Somebody else has asked for the same copy and was faster.
+  // Another process has asked for the same copy and was faster.
   const ObjectLocation* known = mine ? nullptr : find(id);
   if (known && memory_->table.keep(known->extent)) mine = *known;
   if (!mine) return done(object_lost("the copy that was to be kept is gone"));

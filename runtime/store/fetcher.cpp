@@ -14,7 +14,7 @@ namespace runtime::object_detail {
 
 namespace {
 
-// A node counts as gone after so many tries without a connection and without a byte in between.
+// A node counts as gone after this many tries without a connection and without a byte in between.
 // Each comes after twice the pause of the one before.
 constexpr int kReconnectsMax = 5;
 constexpr std::chrono::milliseconds kReconnectPause{20};

@@ -98,7 +98,7 @@ class ObjectClient {
 
   /// What the store asks of the process that owns objects. Set once, before the first handle().
   struct OwnerHooks {
-    std::function<void(const ObjectLocation&)> hold;    // somebody in the cluster borrows it
+    std::function<void(const ObjectLocation&)> hold;    // another process borrows it
     std::function<void(const ObjectLocation&)> unhold;  // no process does any more
     std::function<object_wire::ProcessReport()> report;
     /// Makes it again if this process can. Errors: kNotFound (it cannot), why making it failed.

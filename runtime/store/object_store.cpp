@@ -412,7 +412,7 @@ void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
   auto take_over = [self = shared_from_this(), channel,
                     request = std::move(request)](Result<ObjectLocation> kept) {
     if (!kept.ok()) return answer(channel, request, object_wire::encode_failure(kept.status()));
-    // As long as somebody borrows it: the asker first of all, unless it has ended meanwhile.
+    // As long as a process borrows it: the asker first of all, unless it has ended meanwhile.
     if (!channel->closed()) self->borrowers->add(self->clients->number_of(channel), *kept);
     self->adopted->drop(*kept);
     answer(channel, request, object_wire::encode_reply(*kept));

@@ -37,7 +37,7 @@ struct SpillOptions {
 
 /// An object of another node, for as long as it was in transit.
 struct FetchedObject {
-  std::string from;  // the endpoint of its own node
+  std::string from;  // the endpoint of its node
   std::uint64_t bytes = 0;
   Deadline asked{};
   bool arrived = false;

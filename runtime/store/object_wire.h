@@ -48,7 +48,7 @@ struct Keep {
 struct Release {
   std::vector<ObjectLocation> locations;
 };
-/// To the owner: somebody in the cluster borrows these.
+/// To the owner: a process of the cluster borrows these.
 struct Hold {
   std::vector<ObjectLocation> locations;
 };

@@ -61,7 +61,7 @@ class SharedHeap : public ObjectHome, public std::enable_shared_from_this<Shared
     bool freed = false;        // which its owner has freed
     bool surrendered = false;  // the store may move it; its range is not ours to touch
   };
-  /// An extent of somebody else that views of this process pin.
+  /// An extent of another process that views of this process pin.
   struct Pinned {
     Extent extent;
     std::uint64_t views = 0;

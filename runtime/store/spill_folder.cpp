@@ -74,7 +74,7 @@ Result<std::unique_ptr<SpillFolder>> SpillFolder::open(fs::path path) {
   if (error) return unavailable("spill folder " + path.string() + ": " + error.message());
   fs::permissions(
       path, fs::perms::owner_all,
-      error);  // it may lie in a folder that is everybody's; whether it can be used is asked next
+      error);  // it may lie in a folder of all users; whether it can be used is asked next
   if (::access(path.c_str(), W_OK | X_OK) != 0)
     return invalid_argument("spill folder " + path.string() + ": " + std::strerror(errno));
   std::unique_ptr<SpillFolder> folder(new SpillFolder(std::move(path)));

@@ -14,7 +14,7 @@ namespace {
 // Written or about to be at any time: enough to keep a disk busy, little enough to stop soon when
 // memory is freed otherwise.
 constexpr std::uint64_t kWritingBytesMax = 256 << 20;
-// How soon to look again when everything is in use: somebody waits, or it is only that the store is
+// How soon to look again when everything is in use: a caller waits for room, or the store is only
 // rather full.
 constexpr std::chrono::milliseconds kRetryUrgent{20};
 constexpr std::chrono::milliseconds kRetry{500};

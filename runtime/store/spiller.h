@@ -1,5 +1,5 @@
 // Spiller: keeps a store from filling up, by moving what no process reads to disk, and brings it
-// back when somebody asks. Private to runtime/store.
+// back when a process asks for it. Private to runtime/store.
 //
 // An extent may move only once its holder has surrendered it: until then the holder writes and
 // reads it without asking. So over the high-water mark the spiller asks the holders. It writes what
@@ -35,7 +35,7 @@ class Spiller : public std::enable_shared_from_this<Spiller> {
   Spiller& operator=(const Spiller&) = delete;
   ~Spiller();
 
-  /// Memory was taken, or somebody waits for some: makes room if it is time to.
+  /// Memory was taken, or a caller waits for some: makes room if it is time to.
   void balance();
   /// Brings a vacated extent back; the caller has pinned it. `done` once, later. Errors:
   /// kResourceExhausted (no room by the deadline), kObjectLost.

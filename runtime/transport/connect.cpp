@@ -130,7 +130,7 @@ class Reconnect : public std::enable_shared_from_this<Reconnect> {
           channel->resume(std::move(connected->socket), std::move(connected->handshaken.stream),
                           terms.received, detached))
         co_return;
-      // What is no handshake may be the work of somebody on the way, or of the moment. That the
+      // What is no handshake may come from an attacker in between, or be a passing fault. That the
       // peer is gone for good is believed.
       const ErrorCode code = connected.status().code();
       const bool again =

@@ -1,5 +1,5 @@
 // The address by which a caller reached a callee, as digests that both sides can compute. A node
-// refuses callers that dialled another address: somebody relayed their connection. Private to
+// refuses callers that dialled another address: their connection was relayed. Private to
 // runtime/transport.
 #pragma once
 

@@ -182,7 +182,7 @@ void EventLoop::drive(Waiter& self, const LoopSignal* signal, Deadline deadline)
     });
     if (ran == 0) break;
   }
-  // What the last handlers posted (a flush, mostly) should not lie until somebody takes the seat
+  // What the last handlers posted (a flush, mostly) should not lie until a thread takes the seat
   // again.
   for (int i = 0; i < kLastHandlersMax && posted_.load(std::memory_order_relaxed) > 0 &&
                   !stopping_.load(std::memory_order_relaxed);

@@ -7,8 +7,8 @@
 //   callee -> caller  Hello, sealed
 //
 // The preamble is the handshake's prologue: who changes it on its way ends the handshake. It says
-// by which address the caller reached the callee, so that somebody who passes the handshake on to
-// another node is found out. Nothing is parsed with Cap'n Proto before the peer has proved the
+// by which address the caller reached the callee, so that a relay of the handshake to another node
+// is detected. Nothing is parsed with Cap'n Proto before the peer has proved the
 // token.
 #pragma once
 

@@ -164,9 +164,9 @@ void Listener::State::begin(Channel::Socket socket, std::optional<Inbound> inbou
                  report_end);
 }
 
-// Who has the token needs milliseconds for its handshake. So the oldest handshake gives way, of the
-// source that has most of them: neither many strangers nor one with many connections keep anybody
-// out.
+// A holder of the token needs milliseconds for its handshake. So the oldest handshake gives way, of
+// the source that has most of them. Neither many strangers nor one with many connections keep
+// holders out.
 void Listener::State::make_room() {
   std::unordered_map<std::string_view, std::size_t> counts;
   for (const Unfinished& unfinished : handshakes) ++counts[unfinished.source];

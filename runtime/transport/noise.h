@@ -68,7 +68,7 @@ class NoiseHandshake {
   /// Appends this side's message, of payload.size() + kOverheadBytes. The initiator writes first.
   void write(std::span<const std::byte> payload, std::vector<std::byte>& out);
   /// Reads the peer's message into `payload`, which has its size less kOverheadBytes. False: the
-  /// peer has another key, or another prologue, or somebody changed the message on its way. The
+  /// peer has another key, or another prologue, or the message was changed on its way. The
   /// handshake is then useless.
   [[nodiscard]] bool read(std::span<const std::byte> message, std::span<std::byte> payload);
   /// After both messages.

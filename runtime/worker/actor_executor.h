@@ -85,7 +85,7 @@ class ActorExecutor final : public ThreadServer {
   struct Seat;
 
   void serve(Seat& seat, bool is_main);
-  void dispatch();  // with mutex_ held: sees that somebody takes the first of ready_
+  void dispatch();  // with mutex_ held: sees that a thread takes the first of ready_
   void start_thread();
   bool surplus() const;
 
