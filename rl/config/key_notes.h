@@ -19,7 +19,7 @@ inline constexpr std::string_view kFp32 =
 inline constexpr std::string_view kNoCode = "no code that comes with a model is ever run";
 inline constexpr std::string_view kRouterLosses =
     "a mixture of experts learns by the policy's loss alone: losses that balance its router are "
-    "not built; set it to 0, and moe_router_load_balancing_type to none";
+    "not built. Set it to 0, and moe_router_load_balancing_type to none";
 inline constexpr std::string_view kRouterBias =
     "the biases that balance a router's choices are there where the model has them, and stay as "
     "they are";
@@ -34,7 +34,7 @@ inline constexpr std::string_view kRouting =
     "the engine and the trainer compute the same bits, so that they choose the same experts";
 inline constexpr std::string_view kSameLogprobs =
     "the engine and the trainer compute the same bits: every weight is 1, and no sample is "
-    "rejected; for samples of older weights, the ratio in the loss is to those weights";
+    "rejected. For samples of older weights, the ratio in the loss is to those weights";
 inline constexpr std::string_view kRewardModelPlace =
     "the reward model runs with the reward workers, on the policy's slots";
 inline constexpr std::string_view kAsynchronous =
