@@ -74,7 +74,7 @@ def objects_in(text: str) -> list:
 
 def record(name: str, words: list[str], command: str, bin: pathlib.Path,
            into: pathlib.Path) -> bool:
-    load, begun = round(os.getloadavg()[0], 2), time.monotonic()
+    load, start = round(os.getloadavg()[0], 2), time.monotonic()
     print(f"{name}: {' '.join(words)}", flush=True)
     environment = {**os.environ, "RECORD": "1", "STARLING_BIN": str(bin)}
     run = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
@@ -87,7 +87,7 @@ def record(name: str, words: list[str], command: str, bin: pathlib.Path,
         "commit": said("git", "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "machine": machine(), "load_average_before": load,
-        "seconds": round(time.monotonic() - begun, 1), "figures": figures,
+        "seconds": round(time.monotonic() - start, 1), "figures": figures,
     }
     (into / f"{name}.json").write_text(json.dumps(entry, indent=1) + "\n")
     return True

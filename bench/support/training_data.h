@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 inline constexpr int kRows = 512;
 inline constexpr int kSftTokens = 256;
 
-// A generator of our own, so that the files are the same everywhere; Park and Miller 1988.
+// Our own generator, so that the files are the same everywhere; Park and Miller 1988.
 class Draw {
  public:
   int below(int n) {

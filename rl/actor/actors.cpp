@@ -83,9 +83,8 @@ Result<Generated> PolicyActor::generate(const PromptBatch& prompts, bool validat
                  std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
 }
 
-// What goes wrong with the reward is told when the batch is scored. It has heard of all responses
-// before anybody asks for their scores, which is another caller's call: else it would score them
-// twice.
+// Errors of the reward are reported when the batch is scored. The reward actor has all responses
+// before another caller asks for their scores: else it would score them twice.
 Result<Generated> PolicyActor::generate_for(const PromptBatch& prompts, bool validation,
                                             const std::vector<RewardTask>& tasks,
                                             const runtime::ActorHandle<RewardActor>& reward) {

@@ -39,7 +39,7 @@ struct AgentOptions {
   bool custom() const { return !loops.empty() || !loop_loader.empty(); }
 
   /// Nothing where one turn is all there is: without `multi_turn.enable`,
-  /// `agent.default_agent_loop=tool_agent` and classes of one's own. kInvalidArgument: a value out
+  /// `agent.default_agent_loop=tool_agent` and custom classes. kInvalidArgument: a value out
   /// of range, by key; kUnimplemented: what is not built, by key.
   static runtime::Result<std::optional<AgentOptions>> from_config(const Config& config);
 };

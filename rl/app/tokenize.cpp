@@ -100,7 +100,7 @@ int convert_lines(const std::function<Result<json>(const json&)>& convert) {
     auto output = convert(input);
     if (!output.ok()) return output.status();
     std::cout << output->dump() << '\n';
-    // Somebody may be waiting for this line before sending the next.
+    // The sender may wait for this line before it sends the next.
     if (std::cin.rdbuf()->in_avail() <= 0) std::cout.flush();
     return {};
   });

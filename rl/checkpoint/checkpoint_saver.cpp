@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
-// By value: what they own goes with the last file, not when somebody asks for the result.
+// By value: what they own is freed after the last file, not when the result is read.
 Result<fs::path> write_checkpoint(CheckpointWriter writer, CheckpointSaver::WriteFiles write) {
   const Result<std::vector<fs::path>> files = write(writer);
   if (!files.ok()) return files.status();

@@ -20,8 +20,8 @@ namespace rl {
 /// on each other are written together, a large file's as BlockWriter does, and hashed on the way.
 /// Each writer leaves a note of the hashes next to the file (hash_note.h), for the writer of the
 /// checkpoint's manifest. Errors name the file: kResourceExhausted (disk full), kInvalidArgument
-/// (no permission, a file of another size), kNotFound (no such folder), kUnavailable (somebody cut
-/// the file meanwhile). A resource; one thread at a time.
+/// (no permission, a file of another size), kNotFound (no such folder), kUnavailable (the
+/// file was truncated meanwhile). A resource; one thread at a time.
 class SharedFile {
  public:
   /// `reserves`, of one of the writers: takes all of the space now, so that a full disk is an error

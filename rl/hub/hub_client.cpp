@@ -307,7 +307,7 @@ Status HubClient::download(const HubName& name, const std::string& commit, const
   if (!lock.ok()) return lock.status();
   const std::filesystem::path blob = cache.blob(file.etag);
   std::error_code ignored;
-  if (std::filesystem::exists(blob, ignored)) {  // somebody else was faster
+  if (std::filesystem::exists(blob, ignored)) {  // another process was faster
     progress(static_cast<std::int64_t>(file.bytes));
     return {};
   }

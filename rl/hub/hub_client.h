@@ -43,7 +43,7 @@ class HubClient {
   runtime::Result<HubFile> look_up(const HubName& name, const std::string& commit,
                                    const std::string& path);
 
-  /// Puts the file's bytes into the cache's blobs, going on where an earlier attempt of anybody
+  /// Puts the file's bytes into the cache's blobs, going on where an earlier attempt of any process
   /// stopped. A blob appears whole, with the bytes that the hub announced: their count and, of
   /// large files, their SHA-256. `progress` gets the bytes that are new; negative where some have
   /// to be fetched again. kResourceExhausted: the disk is full; what is there stays for the next

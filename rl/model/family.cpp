@@ -84,7 +84,7 @@ std::string supported_families() {
   return names;
 }
 
-// What some families compute with and none of ours does. Whoever put it into a config meant it.
+// Fields that some families compute with and none of ours does. A config that sets one means it.
 void refuse_others_scales(JsonFields& fields, bool softcaps) {
   for (const char* key : {"attention_multiplier", "embedding_multiplier", "logit_scale",
                           "logits_scaling", "residual_multiplier", "scale_depth", "scale_emb"})

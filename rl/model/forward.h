@@ -22,7 +22,7 @@
 
 namespace rl::forward {
 
-/// A sequence of a packed batch: its tokens, and those of them that are rows of its own.
+/// A sequence of a packed batch: its tokens, and those of them that have their own rows.
 struct RowSequence {
   std::int64_t first_token = 0;
   std::int64_t tokens = 0;

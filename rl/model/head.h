@@ -1,4 +1,4 @@
-// Heads of a model: how they are asked for, and how to add a kind of one's own.
+// Heads of a model: their specification, and the registration of custom kinds.
 #pragma once
 
 #include <ATen/core/Tensor.h>

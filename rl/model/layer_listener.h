@@ -13,7 +13,7 @@ class LayerListener {
 
   /// The pass is about to read the layer's weights.
   virtual void before_forward(std::int64_t /*layer*/) {}
-  /// The gradients of all that comes after the layer are there, and none of its own.
+  /// The gradients of all later layers are there, and none of this layer.
   virtual void before_backward(std::int64_t /*layer*/) {}
   /// The pass has ended, and its backward pass, if it has one. Told by the maker of the pass; see
   /// Transformer::end_pass().

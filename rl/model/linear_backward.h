@@ -44,7 +44,7 @@ class LinearBackward {
   LinearBackward(const PassContext& pass, std::span<const Linear> layers,
                  const std::vector<at::Tensor>& grads, const Spread& spread);
 
-  /// x's gradient, sum_i dy_i W_i, fp32; of its own columns where `spread` says that x had no
+  /// x's gradient, sum_i dy_i W_i, fp32; of this rank's columns where `spread` says that x had no
   /// others.
   at::Tensor input_gradient() const;
 

@@ -25,7 +25,7 @@ class Projector {
             std::shared_ptr<const ColumnCut> rows)
       : pass_(pass), dropout_(dropout), rows_(std::move(rows)) {}
 
-  /// Whether anybody has a row, of `own` that the rank has.
+  /// Whether any rank has a row; `own`: how many this rank has.
   bool any(std::size_t own) const { return rows_ ? rows_->total() > 0 : own > 0; }
 
   /// The same of other rows.

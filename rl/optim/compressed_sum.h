@@ -30,7 +30,7 @@ class CompressedSum {
   };
 
   /// Of gradients of N elements, which `codec` encodes. With `homes` each rank ends with the
-  /// sum of its own alone, else all have it all.
+  /// sum of its homes alone, else with all of it.
   CompressedSum(Communicator& communicator, std::unique_ptr<GradientCodec> codec,
                 std::int64_t elements, std::span<const ArenaRange> homes, const Options& options);
   CompressedSum(Communicator& communicator, std::unique_ptr<GradientCodec> codec,
@@ -44,7 +44,7 @@ class CompressedSum {
   /// overflows, the step is dropped as well, but what was sent of residuals is lost.
   runtime::Status sum(std::span<float> gradients);
 
-  /// What this rank has yet to send: of its own slices from sums, of others' from its gradients.
+  /// What this rank has yet to send: for its slices from sums, for others' from its gradients.
   std::span<const float> residual() const { return residual_; }
   void forget_residual();
 

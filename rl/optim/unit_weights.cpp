@@ -53,7 +53,7 @@ RangeSet UnitWeights::used_by(int rank) const {
   return options_.used.empty() ? all_of(arena_) : options_.used[static_cast<std::size_t>(rank)];
 }
 
-// In passes its part; where somebody asked for all of them, all.
+// In passes the unit's part; where all weights were asked for, all.
 RangeSet UnitWeights::read_by(int rank, int unit) const {
   const ArenaUnit& place = units_[static_cast<std::size_t>(unit)];
   if (whole_ > 0) return place.own;

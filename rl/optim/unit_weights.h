@@ -24,7 +24,7 @@ struct UnitWeightsOptions {
   /// The layers' weights are given back when the forward pass is through them, and gathered again
   /// in the backward pass. Otherwise they stay until the backward pass is through them.
   bool reshard_after_forward = true;
-  /// So many neighbouring ranks keep all weights together (hybrid sharding; Zhao et al. 2023). The
+  /// How many neighbouring ranks keep all weights together (hybrid sharding; Zhao et al. 2023). The
   /// number divides that of the ranks, and homes are dealt to such groups (unit_homes()). 0: all
   /// ranks. Not where what is read stays.
   std::int64_t shard_ranks = 0;

@@ -458,15 +458,15 @@ std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts) {
 }
 
 std::int64_t device_peak(std::span<const DeviceMemory> roles) {
-  std::int64_t always = 0, at_work = 0, beside = 0;
+  std::int64_t always = 0, at_work = 0, concurrent = 0;
   for (const DeviceMemory& role : roles) {
     always += role.always;
     if (role.beside_others)
-      beside += role.at_work;
+      concurrent += role.at_work;
     else
       at_work = std::max(at_work, role.at_work);
   }
-  return always + beside + at_work;
+  return always + concurrent + at_work;
 }
 
 // Measured, with clang 14 and LibTorch 2.11; on a device with CUDA 13.0 and driver 580 on an H200.

@@ -1,4 +1,4 @@
-// EarlyScorer: has a scorer begin with responses before anybody asks for their scores.
+// EarlyScorer: a scorer that begins with responses before their scores are asked for.
 #pragma once
 
 #include <condition_variable>

@@ -78,7 +78,7 @@ std::string list_reward_rules();
 std::span<const std::string_view> code_data_sources();
 
 /// The rule that a data source implies, as verl's default_compute_score has it ("openai/gsm8k" ->
-/// gsm8k), and those of our own data sets ("toy" -> letters). kInvalidArgument: it is unknown, or
+/// gsm8k), and those of our data sets ("toy" -> letters). kInvalidArgument: it is unknown, or
 /// its responses are programs. Both say what to set.
 runtime::Result<std::string> rule_for_data_source(std::string_view data_source);
 

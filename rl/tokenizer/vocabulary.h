@@ -15,8 +15,7 @@
 
 namespace rl {
 
-/// A hash of short strings: fast, good enough for tables and caches of our own making, the same on
-/// every run.
+/// A hash of short strings: fast, good enough for our tables and caches, the same on every run.
 std::uint64_t hash_token(std::string_view token);
 
 /// Immutable. Lookups are one probe or two, without allocation.

@@ -44,10 +44,10 @@ AdapterLeaves::AdapterLeaves(Transformer& model) : model_(model) {
   const std::span<const ParameterSpec> specs = model.parameters().specs();
   const StageCuts layers(model.config(), specs, static_cast<int>(sharing.stages));
   const PassParts parts = pass_parts(model.config(), specs, sharing);
-  for (const LoraModule& beside : adapter->modules()) {
-    const ArenaRange weight = range_of(model.parameters(), beside.weight);
-    Module module{.a = range_of(adapter->parameters(), beside.a),
-                  .b = range_of(adapter->parameters(), beside.b)};
+  for (const LoraModule& lora : adapter->modules()) {
+    const ArenaRange weight = range_of(model.parameters(), lora.weight);
+    Module module{.a = range_of(adapter->parameters(), lora.a),
+                  .b = range_of(adapter->parameters(), lora.b)};
     while (!layers.differentiated(module.stage).contains(weight)) ++module.stage;
     for (int place = 0; deals_experts(sharing) && place < stage_ranks_; ++place) {
       const auto position = static_cast<std::size_t>(module.stage * stage_ranks_ + place);

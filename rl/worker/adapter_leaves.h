@@ -16,7 +16,7 @@ namespace rl {
 /// ranks of a stage compute the same of it, but for the experts that one of them has.
 bool adds_to_adapter(const PassTeam& team, int turn);
 
-/// An adapter is whole on each rank, and a rank's gradient of it that of its own leaf. Where layers
+/// An adapter is whole on each rank, and a rank's gradient of it is that of its leaf. Where layers
 /// or experts are on one rank each (PassSharing::deals_weights), the gradients next to them arise
 /// there. Behind the passes of a leaf they go to the rank whose leaf it is. That rank thus has the
 /// bits of a rank alone. Without such a team, or without an adapter, nothing is done. Memory: one

@@ -48,7 +48,7 @@ class FrozenModel {
   const ModelConfig& config() const { return model_->config(); }
   bool is_shared() const { return ranks_.share(); }
 
-  /// The passes, with idle ones behind them where another rank has more: for passes that nobody
+  /// The passes, with idle ones behind them where another rank has more: for passes that were not
   /// planned for all ranks. Collective where the model is shared. Errors: those of Communicator.
   runtime::Result<std::vector<MicroBatch>> in_step(std::vector<MicroBatch> passes) const;
 

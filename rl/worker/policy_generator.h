@@ -20,7 +20,7 @@
 
 namespace rl {
 
-/// Prompts for partial rollouts, oldest first: those that a draw before has begun, and new ones.
+/// Prompts for partial rollouts: the partial ones, oldest first, and new ones.
 struct PartialPrompts {
   std::vector<PartialPrompt> partial;
   std::vector<PromptBatch> fresh;

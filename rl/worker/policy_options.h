@@ -19,7 +19,7 @@
 
 namespace rl {
 
-/// How samples are drawn from the policy.
+/// How the policy generates samples.
 struct SamplingOptions {
   std::int64_t samples = 1;  // per prompt
   float temperature = 1.0F;  // 0: greedy
@@ -108,11 +108,10 @@ struct PolicyOptions {
   LearnerOptions learner;
   std::int64_t epochs = 1;  // passes over a step's samples
   MicroBatchLimits micro_batch;
-  MicroBatchLimits scoring_batch;  // of passes without backward
-  bool recompute_layers = false;   // see PassOptions
-  bool bf16 = false;               // in training and scoring: see PassOptions
-  bool samples_are_older =
-      false;  // some may have been drawn by other weights than a step begins with
+  MicroBatchLimits scoring_batch;     // of passes without backward
+  bool recompute_layers = false;      // see PassOptions
+  bool bf16 = false;                  // in training and scoring: see PassOptions
+  bool samples_are_older = false;     // some may come from other weights than a step begins with
   std::int64_t positions_max = 0;     // tokens of prompt and response together
   std::optional<AgentOptions> agent;  // nothing: each sample is one turn
   std::string chat_template;          // of several turns, in place of the model's own

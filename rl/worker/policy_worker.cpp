@@ -80,7 +80,7 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
         std::make_unique<PolicyLearner>(options, std::move(*model), std::move(ranks));
   });
   if (!learns.ok()) return learns;
-  // Whoever begins a run has read the tokenizer: without one there is no text to end.
+  // The caller that begins a run has read the tokenizer: without one there is no text to end.
   Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
   if (tokenizer.ok() && tokenizer->eos_id()) engine_options.end_ids = {*tokenizer->eos_id()};
   if (options.agent) {

@@ -50,8 +50,8 @@ class RewardWorker {
   /// Whether prepare() does anything.
   bool prepares() const { return reward_->prepares(); }
 
-  /// Begins to score responses, each with its task, that score() will be asked about: while others
-  /// of the batch are drawn. Returns at once.
+  /// Begins to score responses, each with its task, that score() will be asked about, while others
+  /// of the batch are generated. Returns at once.
   void prepare(const Ragged<std::int32_t>& responses, const std::vector<RewardTask>& tasks);
 
   /// The first `count` samples as text with their scores: special tokens left out.
