@@ -202,10 +202,10 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"fp32", "int8", "aten"}))
       ->capture_default_str();
-  app.add_option("--suite", options.suites,
-                 "instead of the batches: table (speeds against batch and length), samples (8 of "
-                 "one prompt against one), tail (continuous against static batching), memory "
-                 "(against live tokens)")
+  app.add_option(
+         "--suite", options.suites,
+         "instead of the batches. table: speeds against batch and length. samples: 8 of one prompt "
+         "against one. tail: continuous against static batching. memory: against live tokens")
       ->delimiter(',')
       ->check(CLI::IsMember({"table", "samples", "tail", "memory"}));
   app.add_option("--lengths", options.lengths, "prompt lengths of the table")

@@ -110,8 +110,8 @@ class MissingPart {
                                     ? "begins after its first "
                                     : "lacks, from byte " + std::to_string(printed_) + " on, ";
       std::fprintf(stderr,
-                   "note: the log of %s %s%llu bytes: they were rotated away (at most the last "
-                   "%llu MiB of a log are kept, fewer on a small disk)\n",
+                   "note: the log of %s %s%llu bytes, which were rotated away. At most the last "
+                   "%llu MiB of a log are kept, fewer on a small disk\n",
                    label_.c_str(), where.c_str(),
                    static_cast<unsigned long long>(chunk.position - printed_),
                    static_cast<unsigned long long>(2 * runtime::LogFile::kBytesMax >> 20));

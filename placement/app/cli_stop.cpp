@@ -66,7 +66,7 @@ bool may_be_killed(const runtime::SessionInfo& session, const runtime::Status& a
   if (force || wait_until_stopped({session}, runtime::deadline_after(kEndingMax))) return true;
   std::fprintf(stderr,
                "error: node %s (pid %d) could not be asked to stop: %s; whether jobs run there is "
-               "not known: starling stop --force kills it, with its jobs\n",
+               "not known. starling stop --force kills it, with its jobs\n",
                session.address.c_str(), session.pid,
                runtime::printable_text(asked.message()).c_str());
   return false;

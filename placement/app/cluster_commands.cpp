@@ -80,9 +80,8 @@ Command add_drain(CLI::App& app) {
   auto options = std::make_shared<DrainOptions>();
   CLI::App* command = add_cluster_command(
       app, "drain",
-      "Have a node leave the cluster: it gets nothing new, actors that may be restarted "
-      "and objects move to other nodes, and it "
-      "leaves when it is empty, or at the deadline",
+      "Have a node leave the cluster. It gets nothing new; actors that may be restarted and "
+      "objects move to other nodes. It leaves when it is empty, or at the deadline",
       options->address);
   command
       ->add_option("node", options->node,

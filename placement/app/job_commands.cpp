@@ -15,19 +15,17 @@ Command add_submit(CLI::App& app) {
       "Run a program on the cluster: starling submit -- ./driver arguments. Its output "
       "comes here, and its exit code.",
       options->address);
-  command->add_option(
-      "--working-dir", options->working_dir,
-      "a folder to ship to the node: the program runs in a copy of it, without what its "
-      ".starlingignore names "
-      "(default: where it is run, if the node is on this machine, else an empty folder)");
+  command->add_option("--working-dir", options->working_dir,
+                      "a folder to ship to the node: the program runs in a copy of it, without "
+                      "what its .starlingignore names. Default: where it is run, if the node is on "
+                      "this machine, else an empty folder");
   command->add_flag("--detach", options->detach,
                     "print the job's id and leave it running: starling job status|logs|stop ID");
   command->add_option("--env", options->env, "KEY=VALUE for its environment; may be repeated");
   add_amounts(
       *command, options->amounts,
-      {.cpus =
-           "CPUs that the program itself takes: it waits for a node that has them, and runs there "
-           "(default: it reserves nothing, and runs on the node that was asked)",
+      {.cpus = "CPUs that the program itself takes: it waits for a node that has them, and runs "
+               "there. Default: it reserves nothing, and runs on the node that was asked",
        .gpus = "GPUs that the program itself takes",
        .resources = "further resources that it takes, as JSON, like '{\"x\": 1}'"});
   command->add_option(

@@ -19,10 +19,10 @@ void add_limits(CLI::App& command, StartOptions& options) {
                   "bytes of shared memory for objects, like 4GiB (default, and 0: 30 % of memory)")
       ->transform(is_bytes());
   command
-      .add_option("--journal", options.journal,
-                  "folder where the head records the state of the cluster; a folder that was used "
-                  "before continues that cluster "
-                  "(default: one that survives the head's process, not the cluster)")
+      .add_option(
+          "--journal", options.journal,
+          "folder where the head records the state of the cluster. A folder that was used before "
+          "continues that cluster. Default: one that survives the head's process, not the cluster")
       ->check(is_not_empty());
   command
       .add_option("--autoscaler", options.autoscaler,
@@ -42,10 +42,9 @@ void add_limits(CLI::App& command, StartOptions& options) {
                      "that grew most is stopped "
                      "(default: 0.95; 0: none is)");
   command
-      .add_option(
-          "--log-limit", options.log_limit,
-          "bytes of logs that the node keeps, if a quarter of what the disk has is not less; the "
-          "oldest of what has ended go first (default: 2GiB)")
+      .add_option("--log-limit", options.log_limit,
+                  "bytes of logs that the node keeps, if a quarter of what the disk has is not "
+                  "less (default: 2GiB). The oldest of what has ended go first")
       ->transform(is_bytes());
   command
       .add_option("--job-size-limit", options.job_size_limit,

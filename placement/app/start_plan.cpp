@@ -100,8 +100,8 @@ runtime::Result<runtime::PreemptionOptions> preemption_options(const StartOption
   if (options.head) {
     return runtime::invalid_argument(
         "--preemption-file, --preemption-command and --preemption-url are for nodes that join a "
-        "cluster: without the head's node the cluster "
-        "ends; run the head on a machine that is not preempted");
+        "cluster: without the head's node the cluster ends. Run the head on a machine that is not "
+        "preempted");
   }
   auto poll = runtime::parse_duration(options.preemption_poll);
   if (!poll.ok()) return poll.status().with_context("--preemption-poll");

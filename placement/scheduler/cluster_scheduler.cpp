@@ -517,8 +517,8 @@ Status ClusterScheduler::explain(const runtime::GroupSpec& spec, const std::stri
   }
   if (!assign_bundles(spec.strategy, bundles, idle)) {
     text +=
-        "; the cluster could never hold it as a whole, not even idle, and it waits for more nodes: "
-        "start some (starling start --address HOST:PORT), or ask for less";
+        "; the cluster could never hold it as a whole, not even idle, and it waits for more nodes. "
+        "Start some (starling start --address HOST:PORT), or ask for less";
   }
   return runtime::resource_exhausted(text);
 }

@@ -46,8 +46,8 @@ Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const Generat
     if (last == nullptr) {
       return invalid_argument(
           "token " + std::to_string(i) + " of its response (" + std::to_string(all[at]) +
-          ") has a 1 in response_mask, but generate() did not return it there: keep its ids "
-          "after the prompt_ids that it got, and mark all others with 0");
+          ") has a 1 in response_mask, but generate() did not return it there. Keep its ids after "
+          "the prompt_ids that it got, and mark all others with 0");
     }
     sample.logprobs.push_back(last->logprobs[at - last->prompt_ids.size()]);
   }

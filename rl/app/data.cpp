@@ -264,8 +264,8 @@ Result<std::int64_t> write_rows(const Rows& rows, const std::string& out, std::i
 
 int convert(int argc, char** argv) {
   CLI::App app(
-      "Writes the rows of a file in another form, which the extension of OUT says (.parquet, "
-      ".jsonl, .json, .csv, .tsv, .arrow; without one a folder as save_to_disk writes it).",
+      "Writes the rows of a file in another form. The extension of OUT says which: .parquet, "
+      ".jsonl, .json, .csv, .tsv or .arrow; without one it is a folder, as save_to_disk writes it.",
       "starling data convert");
   app.footer(
       "Without keys the rows stay as they are. With keys they are read as training would read "

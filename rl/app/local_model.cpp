@@ -26,7 +26,7 @@ void LocalModelOptions::add_to(CLI::App& app) {
   app.add_option("--device", device, "where to compute: cpu, cuda or cuda:NUMBER")
       ->capture_default_str();
   app.add_option("--deterministic", deterministic,
-                 "on a CPU: true computes what training computes, to the bit; false computes by "
+                 "on a CPU: true computes what training computes, to the bit. false computes by "
                  "LibTorch's operators, with numbers that depend a little on what else runs")
       ->type_name("true|false")
       ->capture_default_str();

@@ -78,9 +78,9 @@ Status check_same_model(const nlohmann::ordered_json& state, const std::filesyst
                                              : name + ", and " + key + " is " + now.name;
   return runtime::invalid_argument(
       folder.string() + ": of a run of the model " + whose +
-      ": set trainer.default_local_dir to another folder to train this one (or "
-      "trainer.resume_from_path, where that names the checkpoint, to one of this model), name the "
-      "run's model to go on with it, or start again with trainer.resume_mode=disable");
+      ": set trainer.default_local_dir to another folder to train this one. If "
+      "trainer.resume_from_path names the checkpoint, let it name one of this model. To go on with "
+      "the run's model, name that. To start again, set trainer.resume_mode=disable");
 }
 
 }  // namespace rl

@@ -63,8 +63,8 @@ Status check_whose_state(const nlohmann::ordered_json& state, const fs::path& fi
   return runtime::invalid_argument(
       file.string() + ": of a run of `starling " + whose + "`, not of `starling " +
       std::string(command) +
-      "`: set trainer.default_local_dir to another folder (or trainer.resume_from_path, where "
-      "that names it, to a checkpoint of this command); to train on from that run's model, name it "
+      "`: set trainer.default_local_dir to another folder (or trainer.resume_from_path, where that "
+      "names it, to a checkpoint of this command). To train on from that run's model, name it "
       "as the model");
 }
 
@@ -76,7 +76,7 @@ Result<std::optional<fs::path>> checkpoint_to_resume(const ResumeOptions& option
     case ResumeMode::kDisable:
       if (const auto there = list_checkpoints(root); !there.empty()) {
         LOG(warn,
-            "{}: has {} checkpoint(s) of an earlier run, up to step {}: those of the same step are "
+            "{}: has {} checkpoint(s) of an earlier run, up to step {}. Those of the same step are "
             "replaced, and those of later steps stay, next to this run's",
             root.string(), there.size(), there.front().first);
       }

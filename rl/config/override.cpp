@@ -112,7 +112,7 @@ class ValueParser {
     }
     if (peek() == ',') {
       return error(
-          "a comma outside brackets is a sweep, which a single run cannot do: write [a,b] for a "
+          "a comma outside brackets is a sweep, which a single run cannot do. Write [a,b] for a "
           "list, or quote the text");
     }
     return unexpected();

@@ -129,7 +129,7 @@ UnwrittenFields ConversationBuilder::unwritten_fields(const DataRow& row) const 
     if (with.ok() && without.ok() && *with == *without)
       unwritten[kTools] = row.where +
                           ": it has tools (data.tools_key), which the chat template does not "
-                          "write: the model does not read them; set model.custom_chat_template to "
+                          "write: the model does not read them. Set model.custom_chat_template to "
                           "one that writes them, or describe them in a system message";
   }
   return unwritten;
@@ -184,10 +184,9 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pie
     if (!behind->starts_with(done)) {
       return invalid_argument(
           message_name(row, i) +
-          ": the chat template writes what is before it differently than without it, so that what "
-          "the model saw when it answered is not "
-          "what comes before its next answer; set data.ignore_input_ids_mismatch=true to render "
-          "each message by itself");
+          ": the chat template writes what is before it differently than without it. What the "
+          "model saw when it answered is then not what comes before its next answer. Set "
+          "data.ignore_input_ids_mismatch=true to render each message by itself");
     }
     std::size_t begin = behind->size();
     if (answer) {

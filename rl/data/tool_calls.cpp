@@ -35,7 +35,7 @@ runtime::Status calls_not_written(const std::string& at) {
   return runtime::invalid_argument(
       at +
       " has 'tool_calls' and no text, and the chat template does not write the calls: an empty "
-      "answer would be learned; set model.custom_chat_template to one that writes them, or put the "
+      "answer would be learned. Set model.custom_chat_template to one that writes them, or put the "
       "call into 'content' as text");
 }
 

@@ -79,7 +79,7 @@ std::vector<std::string> data_warnings(const Dataset& dataset, const DataWarning
                    "another column");
     if (options.templates && !row.is_chat())
       plain.add(row,
-                ": the prompt is plain text, which does not go through the model's chat template; "
+                ": the prompt is plain text, which does not go through the model's chat template. "
                 "data.prompt_form=chat makes it a user's message, data.prompt_form=plain says that "
                 "it is meant so");
     if (!row.unread.empty())

@@ -337,7 +337,7 @@ Result<bool> Learner::agree_on_parts(const std::filesystem::path& root) {
   if (!*seen && communicator_->rank() == 0 && !std::exchange(told_of_collecting_, true)) {
     LOG(warn,
         "not all workers see {}: the first one writes checkpoints, for which it gets the others' "
-        "parts and needs the memory; on a file system that all nodes share each writes its part",
+        "parts and needs the memory. On a file system that all nodes share, each writes its part",
         root.string());
   }
   return seen;

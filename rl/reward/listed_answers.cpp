@@ -13,7 +13,7 @@ runtime::Result<std::vector<std::string>> listed_answers(std::string_view rule,
     if (member.is_structured() || member.is_null())
       return runtime::invalid_argument(
           at + ", whose members are the answers that are right, and one of them is " +
-          json_type_name(member) + ": write texts, or score by a custom function");
+          json_type_name(member) + ". Write texts, or score by a custom function");
     answers.push_back(json_as_text(member));
   }
   return answers;

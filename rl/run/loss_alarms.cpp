@@ -133,8 +133,8 @@ void LossAlarms::watch_training(const std::string& metric, double loss, Metrics&
         is_full && mean > recovered,
         "the training loss has collapsed: " + measured + "less than " +
             loss_text(options_.loss_fall_min) + " times the " + loss_text(*first_loss_) +
-            " of the first step (trainer.alarms.loss_fall_min): the rows are learned by heart, or "
-            "the weights answer nothing else any more; see what held-out rows say (data.val_files, "
+            " of the first step (trainer.alarms.loss_fall_min). The rows are learned by heart, or "
+            "the weights answer nothing else any more. See what held-out rows say (data.val_files, "
             "trainer.test_freq), and lower " +
             options_.rate + " or train fewer steps",
         metrics, told);

@@ -40,7 +40,7 @@ Result<std::unique_ptr<WeightSource>> open_safetensors(const fs::path& folder_or
     } else {
       return runtime::not_found(file.string() +
                                 ": holds no weights (model.safetensors or pytorch_model.bin, or "
-                                "the index of either); give a model folder in "
+                                "the index of either). Give a model folder in "
                                 "Hugging Face layout, or a .safetensors, .bin or .gguf file");
     }
   }

@@ -195,7 +195,7 @@ class Machine {
   Status refused(const std::string& what) const {
     return runtime::unimplemented(std::string(name_) + ": holds " + what +
                                   ", which is more than tensors and is refused, as it could run "
-                                  "code; if you trust the file, load it with torch and "
+                                  "code. If you trust the file, load it with torch and "
                                   "save model.state_dict() alone, best as safetensors");
   }
 

@@ -398,8 +398,8 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
   if (options.critic && options.adapter) {
     return runtime::unimplemented(
         "actor_rollout_ref.model.custom_forward=true with lora_rank: an adapter leaves the model's "
-        "own weights as they are, a head on it included; "
-        "leave custom_forward out and the critic is a separate model");
+        "weights as they are, a head on it included. Leave custom_forward out, and the critic is a "
+        "separate model");
   }
   return options;
 }

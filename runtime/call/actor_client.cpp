@@ -281,10 +281,10 @@ Status ActorClient::cancel(const OutgoingCallPtr& call, CancelMode mode) {
                forced ? CallNotice::Kind::kForceCancel : CallNotice::Kind::kCancel},
               Flush::kNow);
   if (mode != CancelMode::kForce || !shared) return {};
-  return invalid_argument(self.describe() +
-                          " shares its process with other actors: a call that it runs is asked to "
-                          "end but cannot be forced to; that takes a "
-                          "separate process (Isolation::kProcess)");
+  return invalid_argument(
+      self.describe() +
+      " shares its process with other actors: a call that it runs is asked to end but cannot be "
+      "forced to. That takes a separate process (Isolation::kProcess)");
 }
 
 void ActorClient::send(const OutgoingCallPtr& call, Section& section) {

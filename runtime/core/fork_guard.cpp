@@ -63,8 +63,8 @@ void keep_in_child(int descriptor) {
 
 Status forked_status() {
   return invalid_argument(
-      "a Runtime belongs to the process that started it, and fork() made this one a child of that: "
-      "exec a program here, or start a Runtime of this process's own");
+      "a Runtime belongs to the process that started it, and fork() made this process its child. "
+      "Here, exec a program or start a Runtime for this process");
 }
 
 }  // namespace runtime

@@ -101,7 +101,7 @@ Status check_write_ahead_log_of(const std::filesystem::path& database) {
   }
   if (const std::size_t torn = torn_bytes(bytes); torn > 0) {
     LOG(warn,
-        "journal {} ends within a record, {} bytes of it: what was being written when it ended is "
+        "journal {} ends within a record, {} bytes of it. What was being written when it ended is "
         "left out, and more if the file was shortened",
         path, torn);
   }

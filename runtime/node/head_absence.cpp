@@ -50,22 +50,21 @@ Status HeadAbsence::describe(Contact contact) const {
   if (!is_up && !why_.ok()) text += ": " + why_.message();
   if (!is_up) text += trouble_text();
   text +=
-      "; meanwhile actors, calls between them and objects keep working; requests that the head "
-      "must "
-      "answer wait";
+      ". Meanwhile actors, calls between them and objects keep working; requests that the head "
+      "must answer wait";
   if (is_beside)
     return unavailable(
         text +
-        "; its node starts it again as soon as its process has ended (a process that was stopped "
-        "has not): head.log in the session's logs says what keeps it from staying");
+        ". Its node starts it again as soon as its process has ended (a process that was stopped "
+        "has not). head.log in the session's logs says what keeps it from staying");
   if (!is_up) {
     const auto left =
         std::max(std::chrono::milliseconds(0), milliseconds(since_ + patience() - steady_now()));
-    text += "; this node waits another " + describe_duration(left) + " and ends then";
+    text += ". This node waits another " + describe_duration(left) + " and ends then";
   }
-  const char* cure = durable_ ? "; start it again at the same address, with its journal (starling "
+  const char* cure = durable_ ? ". Start it again at the same address, with its journal (starling "
                                 "start --head --journal), or end this node with starling stop"
-                              : "; its cluster had no journal that outlives its node (starling "
+                              : ". Its cluster had no journal that outlives its node (starling "
                                 "start --head --journal): start a new one";
   return unavailable(text + cure);
 }

@@ -200,7 +200,7 @@ asio::awaitable<Result<std::optional<Inbound>>> Listener::State::arrive(
       addresses.includes(preamble->dialled, preamble->reached, timed->socket.native_handle());
   if (!meant) {
     const Status why = invalid_argument(
-        "the node that answers there does not go by that address: start it with --alias and the "
+        "the node that answers there does not go by that address. Start it with --alias and the "
         "address, if it is reached through a port that is forwarded");
     co_await refuse(timed->socket, *preamble, why);
     co_return invalid_argument(address + ": dialled another address than this node's");

@@ -251,7 +251,7 @@ TEST_F(RewardScoreCommand, AListHasTheAnswersThatAreRight) {
   EXPECT_EQ(told.object(3)["error"],
             rows +
                 ":4: reward rule 'exact': the ground truth is a list, whose members are the "
-                "answers that are right, and one of them is a list: write texts, or score by a "
+                "answers that are right, and one of them is a list. Write texts, or score by a "
                 "custom function");
 }
 

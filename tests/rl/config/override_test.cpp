@@ -109,8 +109,7 @@ TEST(Override, AWordBeforeAListNamesIt) {
 TEST(Override, ErrorsSayTheCure) {
   EXPECT_EQ(parse_override("k=a,b").status().message(),
             "override 'k=a,b': at character 2 of the value: a comma outside brackets is a sweep, "
-            "which a single run cannot do: write [a,b] "
-            "for a list, "
+            "which a single run cannot do. Write [a,b] for a list, "
             "or quote the text");
   EXPECT_EQ(parse_override("k=choice(a,b)").status().message(),
             "override 'k=choice(a,b)': at character 7 of the value: the function choice(...) is "

@@ -234,7 +234,7 @@ TEST(ConversationBuilder, CallsThatTheTemplateDoesNotWriteAreNoEmptyAnswer) {
   ConversationOptions options = toy_options();
   const std::string refused =
       "f:3: message 2 has 'tool_calls' and no text, and the chat template does not write the "
-      "calls: an empty answer would be learned; set model.custom_chat_template";
+      "calls: an empty answer would be learned. Set model.custom_chat_template";
   for (const bool by_message : {false, true}) {
     options.message_by_message = by_message;
     for (const ordered_json& nothing : {ordered_json(""), ordered_json(nullptr)})

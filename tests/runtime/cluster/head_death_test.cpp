@@ -92,7 +92,7 @@ TEST_F(HeadAwayTest, CommandsOnOtherNodesSayWhatGoesOn) {
   for (const auto& command : commands) {
     const std::string text = refusal(1, command);
     expect_explained(text, "starling start --head --journal");
-    EXPECT_NE(text.find("this node waits another"), std::string::npos) << text;
+    EXPECT_NE(text.find("This node waits another"), std::string::npos) << text;
   }
   EXPECT_NE(cluster_->starling(1, {"metrics"}).output.find("starling_head_up 0"), std::string::npos)
       << "what the node itself knows, it tells";

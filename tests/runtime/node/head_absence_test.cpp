@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using Contact = HeadAbsence::Contact;
 
 constexpr const char* kMeanwhile =
-    "; meanwhile actors, calls between them and objects keep working; requests that the head must "
+    ". Meanwhile actors, calls between them and objects keep working; requests that the head must "
     "answer wait";
 
 // A node that has just lost its head.
@@ -116,14 +116,14 @@ TEST_F(HeadAbsenceTest, AHeadOnAnotherMachineIsToldWithTheTimeThatIsLeft) {
   EXPECT_EQ(absence.describe(Contact::kNone),
             unavailable("the head at 10.0.0.1:7000 has not answered since " + begun +
                         " (3 s): connection refused" + kMeanwhile +
-                        "; this node waits another 4 s and ends then; its cluster had no journal "
+                        ". This node waits another 4 s and ends then. Its cluster had no journal "
                         "that outlives its node (starling start --head --journal): start a new "
                         "one"));
   absence.set_durable(true);
   EXPECT_EQ(absence.describe(Contact::kRegistering),
             unavailable("the head at 10.0.0.1:7000 has not answered since " + begun +
                         " (3 s): connection refused" + kMeanwhile +
-                        "; this node waits another 598 s and ends then; start it again at the same "
+                        ". This node waits another 598 s and ends then. Start it again at the same "
                         "address, with its journal (starling start --head --journal), or end this "
                         "node with starling stop"));
 }
@@ -145,7 +145,7 @@ TEST_F(HeadAbsenceTest, ASilentHeadIsToldSinceItSpokeAndKeepsTheNode) {
   EXPECT_EQ(absence.describe(Contact::kUp),
             unavailable("the head at 10.0.0.1:7000 has not answered since " + heard + " (5 s)" +
                         kMeanwhile +
-                        "; its cluster had no journal that outlives its node (starling start "
+                        ". Its cluster had no journal that outlives its node (starling start "
                         "--head --journal): start a new one"));
 }
 
@@ -156,8 +156,8 @@ TEST_F(HeadAbsenceTest, TheHeadBesideTheNodeIsStartedAgainByIt) {
   EXPECT_EQ(absence.describe(Contact::kNone),
             unavailable("the head on this machine has not answered since " + begun +
                         " (900 ms): connection refused" + kMeanwhile +
-                        "; its node starts it again as soon as its process has ended (a process "
-                        "that was stopped has not): head.log in the session's logs says what keeps "
+                        ". Its node starts it again as soon as its process has ended (a process "
+                        "that was stopped has not). head.log in the session's logs says what keeps "
                         "it from staying"));
 }
 
