@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Where a build's time goes: build_report.py BUILD_FOLDER
 
-Prints the seconds of each target (compiling and linking, from ninja's log of the last time that each file was built) and the
-ten dearest headers: the time to parse a header by itself, times the number of compiled files that include it.
+Prints the seconds of each target: compiling and linking, from ninja's log of the last time that each file was built. Prints
+the ten dearest headers, too. A header's cost is the time to parse it by itself, times the number of compiled files that
+include it.
 """
 import collections
 import json

@@ -4,10 +4,10 @@
     bench/record.py [NAME...] [--bin FOLDER] [--model FOLDER] [--into FOLDER] [--python PROGRAM]
 
 NAME: of the benchmarks below (default: all but the peers, about a quarter of an hour). peer_ray,
-peer_trl, peer_rollout and peer_tokenizers run ours and a peer one after the other (bench/peers);
+peer_trl, peer_rollout and peer_tokenizers run ours and a peer one after the other (bench/peers).
 --python is a Python that has trl, transformers, torch, datasets, accelerate and gguf. A file holds the command,
 the machine, its load before, the commit, and what the benchmark printed with --json. --model is a
-Hugging Face folder of SmolLM2-135M-Instruct in safetensors (`starling export` makes one of a GGUF file); without it the
+Hugging Face folder of SmolLM2-135M-Instruct in safetensors; `starling export` makes one of a GGUF file. Without it the
 benchmarks of a language model are left out, and named.
 """
 import argparse

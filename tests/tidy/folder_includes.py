@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Includes point down from folder to folder.
 
-A file includes headers of its own folder, and of the folders of the libraries that its library's
-DEPS name in CMakeLists.txt, directly or by way of others. A library of several folders may include
+A file includes headers of its own folder, and of the folders of the libraries below its library.
+The DEPS in CMakeLists.txt name these, directly or by way of others. A library of several folders may include
 among these only downwards, in the order in which FOLDERS names them.
 
     folder_includes.py SOURCE_FOLDER

@@ -1,4 +1,6 @@
-"""TRL's GRPOTrainer on the toy task of docs/results.md, from the same warm start, with the same sizes: 32 prompts with 8 answers a step, two optimizer steps each.
+"""TRL's GRPOTrainer on the toy task of docs/results.md, from the same warm start.
+
+The sizes are the same: 32 prompts with 8 answers a step, two optimizer steps each.
 
 starling train --config examples/toy/grpo.yaml actor_rollout_ref.actor.optim.lr=0 trainer.total_training_steps=1 trainer.save_freq=1 trainer.default_local_dir=warm
 toy_learning.py --model warm/global_step_1/actor/huggingface [--steps 150] [--seed 1] [--rate 1e-3] [--threads 2]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fetches models from the small hub with `starling export` and with the real huggingface_hub, and compares what both leave in their caches;
-then each works offline with what the other fetched.
+"""Fetches models from the small hub with `starling export` and with the real huggingface_hub, and compares what both leave in their caches.
+Then each works offline with what the other fetched.
 
     check_with_huggingface_hub.py STARLING_RL [MODEL_FOLDER]
 

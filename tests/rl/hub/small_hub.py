@@ -4,8 +4,8 @@
     small_hub.py FOLDER          FOLDER/org/name/FILE... or FOLDER/name/FILE... are the files of models
 
 The first part of a path is how it behaves, so that one hub serves all tests: HF_ENDPOINT=http://127.0.0.1:PORT/cut, say.
-    ok            as the real one: small files from itself, large ones (*.safetensors, *.bin, *.gguf) from a "CDN" at another address,
-                  which refuses requests that carry the token
+    ok            as the real one: small files from itself, large ones (*.safetensors, *.bin, *.gguf) from a "CDN" at another address.
+                  The CDN refuses requests that carry the token.
     tree          lists files page by page only
     token         wants "Bearer secret"
     gated         refuses everybody for the terms that were not accepted

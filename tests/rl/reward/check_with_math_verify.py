@@ -5,9 +5,11 @@ A row has an answer, a ground truth, whether the answer is right, and where the 
 otherwise, it has `math_verify` and the reason, `why`; docs/guide/rewards.md has the reasons in full. Prints each row of which
 the file says something else than the package does, and fails if there is one.
 
-Sources: math-verify's own tests (huggingface/Math-Verify, Apache-2.0), answers of MATH-500 (hendrycks/math, MIT, in the
-selection of openai/prm800k, MIT) and of AIME 2024 with other ways to write them and with other problems' answers, and pairs
-by hand for the kinds of answers that were once judged wrongly.
+Sources:
+- math-verify's own tests (huggingface/Math-Verify, Apache-2.0);
+- answers of MATH-500 (hendrycks/math, MIT, in the selection of openai/prm800k, MIT) and of AIME 2024. Each is paired with
+  other ways to write it and with other problems' answers;
+- pairs by hand for the kinds of answers that were once judged wrongly.
 """
 import collections
 import json

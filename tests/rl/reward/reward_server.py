@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""A reward server on loopback. Prints its port and serves until its stdin ends. The path says how it behaves:
+"""A reward server on loopback. Prints its port and serves until its stdin ends.
+
+The path says how it behaves:
     /length   scores by the response's length; response "dict" gives {"score": 0.5, "acc": 1}, "null" gives null, "nan" NaN (which is how Python writes it)
     /busy     503 to the first two requests that have samples, then as /length
     /down     503 always

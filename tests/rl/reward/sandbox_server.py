@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""SandboxFusion's /run_code on loopback, as far as Python goes: programs are run. Prints its port and serves until its stdin ends. The path says how it behaves:
+"""SandboxFusion's /run_code on loopback, as far as Python goes: programs are run. Prints its port and serves until its stdin ends.
+
+The path says how it behaves:
     /run_code   runs the program
     /pairs      as /run_code, but the first program begins when a second one has come
     /busy       504 to the first two requests of each program but "pass", then as /run_code

@@ -1,6 +1,6 @@
-"""Records in template_corner_cases.json what Jinja2, set up as transformers (5.23) sets it up, makes of what few templates do: the text, or that it is an error.
+"""Records in template_corner_cases.json what Jinja2 makes of constructs that few templates have: the text, or that it is an error.
 
-Run with a Python that has transformers and jinja2. `raw` is the text of the variables, so that numbers keep their digits on the way.
+Jinja2 is set up as transformers (5.23) sets it up. Run with a Python that has transformers and jinja2. `raw` is the text of the variables, so that numbers keep their digits on the way.
 """
 import copy, json, pathlib
 

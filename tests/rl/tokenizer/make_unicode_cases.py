@@ -1,5 +1,6 @@
-"""Records in unicode_cases.json what the tokenizers wheel (0.23.3) makes of every character: what its normalizers make of it, how its normal form
-D orders it among marks, and which sets of its patterns and pre-tokenizers it is in.
+"""Records in unicode_cases.json what the tokenizers wheel (0.23.3) makes of every character.
+
+That is what the normalizers make of it, and how normal form D orders it among marks. Also recorded: which sets of patterns and pre-tokenizers it is in.
 
 Run with a Python that has tokenizers, in this folder; it takes some ten minutes. Normalizers: 64-bit FNV-1a of the results of 4096 characters,
 each followed by a byte 0xFF, by the first character in hexadecimal. Sets: ranges in hexadecimal.

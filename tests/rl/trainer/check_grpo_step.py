@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Trains one GRPO step of SmolLM2 with `starling train`, and computes its gradient and its update again with plain torch from the samples that the step kept.
+"""Trains one GRPO step of SmolLM2 with `starling train`, and computes its gradient and its update again with plain torch.
+
+Torch gets the samples that the step kept.
 
     check_grpo_step.py STARLING_RL SMOLLM2.gguf
 

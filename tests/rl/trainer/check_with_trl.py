@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Trains five steps with `starling dpo`, `kto` and `rm`, and with the trainers of TRL (1.16), on the same rows from the same weights, and compares what they report.
+"""Trains five steps with `starling dpo`, `kto` and `rm`, and with the trainers of TRL (1.16), and compares what they report.
+
+Both take the same rows and begin with the same weights.
 
     check_with_trl.py STARLING_RL
 
