@@ -208,7 +208,7 @@ TEST_F(PlannerTest, KeepsMinima) {
   EXPECT_EQ(actions.add.size(), 1u);
 }
 
-TEST_F(PlannerTest, MinNodesCountsEverybodys) {
+TEST_F(PlannerTest, MinNodesCountsNodesOfAllUsers) {
   config_.min_nodes = 4;
   add_node({{"CPU", 1}});
   EXPECT_EQ(step().add.size(), 2u);

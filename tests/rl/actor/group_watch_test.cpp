@@ -50,7 +50,7 @@ Pulse waits(std::uint64_t operation) {
   return {.steps = 3, .operations = operation, .waiting = true, .where = "all-reduce of gradients"};
 }
 
-TEST(GroupWatch, AsksNobodyInACallThatEndsSoon) {
+TEST(GroupWatch, AsksNoRankInACallThatEndsSoon) {
   FakeGroup group;
   group.done = true;
   EXPECT_TRUE(group.watch().ok());
@@ -68,7 +68,7 @@ TEST(GroupWatch, WaitsForARankThatComputesAnHour) {
   EXPECT_TRUE(group.aborted.empty());
 }
 
-TEST(GroupWatch, NobodyIsHeldUpByALongCallWithoutCollectives) {
+TEST(GroupWatch, NoRankIsHeldUpByALongCallWithoutCollectives) {
   FakeGroup group;
   group.at = [&](auto since) { group.done = since > seconds(3600); };
   EXPECT_TRUE(group.watch().ok());

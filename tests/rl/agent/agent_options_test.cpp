@@ -42,7 +42,7 @@ TEST(AgentOptions, ReadVerlsKeys) {
   EXPECT_EQ(read.memory_bytes, 1 << 20);
 }
 
-TEST(AgentOptions, LoopsOfOnesOwnAreSamplesOfTheirOwn) {
+TEST(AgentOptions, CustomLoopsMakeTheSamples) {
   const std::string agent = "actor_rollout_ref.rollout.agent.";
   const auto options = read({agent + "agent_loop_config_path=loops.yaml",
                              agent + "default_agent_loop=debate", "data.max_response_length=77"});

@@ -267,7 +267,7 @@ TEST_F(CustomLoopsTest, ALoopThatFailsCostsItsSampleAndIsCounted) {
   EXPECT_EQ(counts.at("agent_loop/invalid"), 2) << "those whose output has another form";
 }
 
-TEST_F(CustomLoopsTest, TheOneThatKillsItsProcessIsFoundAndTheOthersBeginAnew) {
+TEST_F(CustomLoopsTest, TheOneThatKillsItsProcessIsFoundAndTheOthersBeginAgain) {
   options_.workers_max = 1;
   const auto made = loops();
   for (const std::string what : {"crash", "block"}) {

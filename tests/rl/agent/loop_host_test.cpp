@@ -139,7 +139,7 @@ class LoopHostTest : public AgentTest {
   AgentOptions options_;
 };
 
-TEST_F(LoopHostTest, ProcessesAreToldOfTheClassesAndLoopsOfTheirRows) {
+TEST_F(LoopHostTest, ProcessesGetTheClassesAndLoopsOfTheirRows) {
   options_.loops = write("loops.yaml", "- {name: one, _target_: my_loops.One, bonus: 3}\n");
   const auto host = this->host();
   ASSERT_NE(host, nullptr);

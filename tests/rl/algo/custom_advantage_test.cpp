@@ -59,7 +59,7 @@ TEST(CustomAdvantages, TellWhatIsWrongWithThem) {
             "advantage estimator \"test_wrong\": it threw something that is not a std::exception");
 }
 
-TEST(OwnAdvantagesDeathTest, NamesAreTakenOnce) {
+TEST(CustomAdvantagesDeathTest, NamesAreTakenOnce) {
   EXPECT_DEATH(register_advantage_estimator("grpo_vectorized", grpo),
                "takes \"grpo_vectorized\" already");
   register_advantage_estimator("test_twice", grpo);

@@ -356,7 +356,7 @@ TEST_F(DryRunOfFiles, TheFirstRowIsShownAsModelAndRewardGetIt) {
   EXPECT_FALSE(has(told.text, "note: ")) << told.text;
 }
 
-TEST_F(DryRunOfFiles, RowsWithoutAnAnswerAreToldOfWithTheirColumns) {
+TEST_F(DryRunOfFiles, RowsWithoutAnAnswerAreReportedWithTheirColumns) {
   const Told told = tell_of(R"({"prompt": [{"role": "user", "content": "abc"}], "reply": "cba"})");
   EXPECT_EQ(told.error, "");
   EXPECT_TRUE(has(told.text, "rows.jsonl:1: no answer: it has 'prompt', 'reply', and no value in"))
@@ -368,7 +368,7 @@ TEST_F(DryRunOfFiles, RowsWithoutAnAnswerAreToldOfWithTheirColumns) {
   EXPECT_FALSE(has(named.text, "note: ")) << named.text;
 }
 
-TEST_F(DryRunOfFiles, ValidationFilesAreToldOfToo) {
+TEST_F(DryRunOfFiles, ValidationFilesAreReportedToo) {
   const std::string validation = (folder_.path() / "validation.jsonl").string();
   std::ofstream(validation) << R"({"prompt": "abc", "reply": "cba"})"
                             << "\n";
@@ -628,7 +628,7 @@ TEST_F(DryRunOfFiles, AStageTellsOfPlainPrompts) {
   EXPECT_EQ(notes("plain"), "sft\ndpo\nkto\n");
 }
 
-TEST_F(DryRunOfFiles, PlainPromptsForAChatModelAreToldOfWithTheKey) {
+TEST_F(DryRunOfFiles, PlainPromptsForAChatModelAreReportedWithTheKey) {
   const char* const row = R"({"prompt": "abc", "answer": "cba"})";
   EXPECT_TRUE(has(tell_of(row).text, "data.prompt_form=chat")) << tell_of(row).text;
   for (const char* form : {"data.prompt_form=chat", "data.prompt_form=plain"})

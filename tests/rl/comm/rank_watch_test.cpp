@@ -59,7 +59,7 @@ TEST(RankWatch, NamesTheRankThatComputesWithoutProgressNotThoseThatWaitForIt) {
   EXPECT_NE(verdict->reason.find("layer 3"), std::string::npos) << verdict->reason;
 }
 
-TEST(RankWatch, LetsARankComputeAsLongAsNobodyWaitsForIt) {
+TEST(RankWatch, LetsARankComputeAsLongAsNoRankWaitsForIt) {
   RankWatch watch(2, seconds(60), kBegin);
   for (int second = 0; second <= 1000; ++second) {
     watch.heard(0, computing(3), at(second));

@@ -209,7 +209,7 @@ TEST(Config, TextsMayLookLikeSomethingElse) {
   EXPECT_NE(complaint({"trainer.experiment_name=[1]"}), "");
 }
 
-TEST(Config, GettersCheckTypesOfKeysNobodyDeclared) {
+TEST(Config, GettersCheckTypesOfUndeclaredKeys) {
   const auto config = load({"+mine.x=abc", "+mine.list=[1,a]"});
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config->get_int("mine.x").status().message(),

@@ -17,7 +17,7 @@ std::string choice_complaint(std::vector<std::string> overrides, const KeyTable*
   return config.ok() ? "" : config.status().message();
 }
 
-TEST(OwnChoices, AValueIsTakenOnceItIsAdded) {
+TEST(CustomChoices, AValueIsTakenOnceItIsAdded) {
   const std::string chosen = std::string(kLossMode) + "=test_band";
   EXPECT_NE(choice_complaint({chosen}), "");
   add_choice(kLossMode, "test_band");
@@ -33,7 +33,7 @@ TEST(OwnChoices, AValueIsTakenOnceItIsAdded) {
   EXPECT_TRUE(check->passes());
 }
 
-TEST(OwnChoices, AKeyIsTakenOnceItIsAdded) {
+TEST(CustomChoices, AKeyIsTakenOnceItIsAdded) {
   const std::string set = std::string(kNumber) + "=0.25";
   EXPECT_NE(choice_complaint({set}), "");
   add_key(kNumber);
@@ -50,7 +50,7 @@ TEST(OwnChoices, AKeyIsTakenOnceItIsAdded) {
   EXPECT_NE(choice_complaint({set}, &sft_keys()), "") << "it is a key of starling train";
 }
 
-TEST(OwnChoicesDeathTest, WhatIsThereAlreadyIsABug) {
+TEST(CustomChoicesDeathTest, WhatIsThereAlreadyIsABug) {
   EXPECT_DEATH(add_choice(kLossMode, "gspo"), "takes \"gspo\" already");
   EXPECT_DEATH(add_choice(kLossMode, ""), "is not a name");
   EXPECT_DEATH(add_choice(kLossMode, "a|b"), "is not a name");

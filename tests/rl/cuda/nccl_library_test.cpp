@@ -38,7 +38,7 @@ TEST(NcclLibrary, WhatIsMissingIsNamedWithItsCure) {
 }
 
 // As wheels are unpacked: no search path leads there.
-TEST(NcclLibrary, IsFoundInTheWheelBesideLibTorch) {
+TEST(NcclLibrary, IsFoundInTheWheelNextToLibTorch) {
   const support::TemporaryFolder wheels;
   const std::filesystem::path folder = wheels.file("nvidia/nccl/lib");
   std::filesystem::create_directories(folder);

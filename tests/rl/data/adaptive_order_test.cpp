@@ -53,7 +53,7 @@ TEST(AdaptiveOrder, GivesTheNearestRows) {
   EXPECT_FALSE(order->next(7).ok());
 }
 
-TEST(AdaptiveOrder, AmongEqualsTheSeedChoosesAnewEachStep) {
+TEST(AdaptiveOrder, AmongEqualsTheSeedChoosesAgainEachStep) {
   const Dataset data = rows(std::vector<double>(40, 0.0));
   const auto a = *make_adaptive_order(data, {.seed = 1}),
              b = *make_adaptive_order(data, {.seed = 1}),

@@ -126,7 +126,7 @@ TEST_F(PythonSamplerTest, ResumesInTheMiddleOfAnEpoch) {
   EXPECT_FALSE(other->resume({{"offset", 1}}).ok());
 }
 
-TEST_F(PythonSamplerTest, ACurriculumIsToldOfTheScoresAndKeepsWhatItLearned) {
+TEST_F(PythonSamplerTest, ACurriculumGetsTheScoresAndKeepsWhatItLearned) {
   const auto one = *order("Hardest");
   EXPECT_EQ(*one->next(2), (std::vector<std::int64_t>{0, 0}));
   ASSERT_TRUE(one->learn(std::vector<RowOutcome>{{.row = 0, .score = 0.25, .response_tokens = 3},

@@ -150,7 +150,7 @@ TEST(Int8, MultipliesAsTheWeightThatItStandsFor) {
 }
 
 // Queries in fp32 with keys in 8 bits, in one loop.
-TEST(Int8, StandsBesideOtherWeightsInOneCall) {
+TEST(Int8, SharesACallWithOtherWeights) {
   ThreadPool pool(2);
   const std::int64_t rows = 5, in = 100, out = 70;
   const auto x = random_values(rows * in, 16), w = random_values(out * in, 17);

@@ -32,7 +32,7 @@ TEST_F(LogFileTest, WhatIsWrittenIsThereAtOnce) {
   EXPECT_EQ(read(), "one\n");
 }
 
-TEST_F(LogFileTest, BeginsAnewOrGoesOn) {
+TEST_F(LogFileTest, CreateEmptiesAndOpenAppends) {
   ASSERT_TRUE(LogFile::create(path_)->write("one\n").ok());
   ASSERT_TRUE(LogFile::open(path_)->write("two\n").ok());
   EXPECT_EQ(read(), "one\ntwo\n");

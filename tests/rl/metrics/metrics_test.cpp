@@ -108,7 +108,7 @@ TEST(JsonLinesSink, ResumingDropsLaterStepsAndATornLine) {
             "{\"step\":1}\n{\"step\":2}\n{\"step\":3,\"total\":4,\"epoch\":0,\"data\":{}}\n");
 }
 
-TEST(JsonLinesSink, ARunThatBeginsAnewKeepsNothing) {
+TEST(JsonLinesSink, ARunThatBeginsAgainKeepsNothing) {
   const support::TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   std::ofstream(path) << "{\"step\":0}\n{\"step\":1,\"phase\":\"sft\"}\n";

@@ -165,7 +165,7 @@ HeadKind small_mlp() {
               }};
 }
 
-TEST(Heads, AKindOfOnesOwnIsTrainedLikeAnyOther) {
+TEST(Heads, ACustomKindIsTrainedLikeAnyOther) {
   register_head_kind(small_mlp());
   const auto folder = testing::model_folder("qwen3");
   auto config = with_head(config_of(folder), {.name = "mine", .kind = "small_mlp", .outputs = 2});

@@ -117,7 +117,7 @@ TEST(Lora, ANewAdapterChangesNothingAndTrainsNothingButItself) {
   }
 }
 
-TEST(Lora, StandsBesideEveryFamily) {
+TEST(Lora, WorksWithEveryFamily) {
   for (const auto& folder : testing::model_cases()) {
     SCOPED_TRACE(folder.filename().string());
     auto model = load(folder.filename().string());

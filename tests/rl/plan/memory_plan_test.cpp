@@ -150,7 +150,7 @@ TEST(MemoryPlan, OfAGroupThatKeepsTheWeightsOnceAWorkerHasMoreOfThem) {
   EXPECT_EQ(bytes_of(training_memory(small_config(), options), "weights"), 5952);
 }
 
-TEST(MemoryPlan, AnAdapterBesideWholeWeightsIsOfLevelOne) {
+TEST(MemoryPlan, AnAdapterOfWholeWeightsIsOfLevelOne) {
   MemoryOptions options{.trained_elements = 100, .workers = 4, .zero = ZeroLevel::kGradients};
   const auto parts = training_memory(small_config(), options);
   options.zero = ZeroLevel::kMoments;

@@ -130,7 +130,7 @@ TEST_F(EarlyScorerTest, WhatComesWhileACallIsOnItsWayIsAskedTogether) {
   EXPECT_LE(inner->calls.size(), 3U);
 }
 
-TEST_F(EarlyScorerTest, WhatNobodyAsksForIsForgottenAndCounted) {
+TEST_F(EarlyScorerTest, UnclaimedScoresAreForgottenAndCounted) {
   make({.batch_size = 1, .concurrency = 1});
   scorer->prepare(requests({"aaaa"}));
   inner->wait_for("aaaa");

@@ -373,7 +373,7 @@ TEST(MathAnswer, SignsOfUnicodeAreLatex) {
   EXPECT_FALSE(equivalent("3{\\rm i}", "3"));
 }
 
-TEST(MathAnswer, FunctionsOfOnesOwnAreNoFactors) {
+TEST(MathAnswer, UnknownFunctionsAreNoFactors) {
   const Pair different[] = {{"f(2)", "2f"},
                             {"f(x)", "fx"},
                             {"f(g(x))", "g(f(x))"},

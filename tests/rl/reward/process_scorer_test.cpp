@@ -628,7 +628,7 @@ TEST_F(PreparedScores, TimeLimitsPassBefore) {
   EXPECT_EQ(calls(), (std::vector<std::string>{"a", "hang"})) << "nothing twice";
 }
 
-TEST_F(PreparedScores, ThatNobodyAsksForAreForgotten) {
+TEST_F(PreparedScores, ThatNoCallAsksForAreForgotten) {
   const auto scorer = make_writing();
   ASSERT_TRUE(scorer);
   scorer->prepare(requests({"a", "bb", "ccc", "dddd"}));

@@ -105,7 +105,7 @@ TEST(EngineRequests, FinishesABadRequestAtOnce) {
   EXPECT_EQ(engine->take_finished().front().status.code(), runtime::ErrorCode::kResourceExhausted);
 }
 
-TEST(EngineRequests, GeneratesBesideWhatWasSubmitted) {
+TEST(EngineRequests, GeneratesTogetherWithSubmittedRequests) {
   const auto model = tiny_model();
   const auto engine = make_engine(*model);
   const Request submitted = sampled_request({1, 2, 3}, 30, 5);

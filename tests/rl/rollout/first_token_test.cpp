@@ -41,7 +41,7 @@ TEST(FirstToken, IsHotAndTheOthersAreNot) {
   EXPECT_EQ(reachable_first({}, 0), (std::set<std::int32_t>{2}));
 }
 
-TEST(FirstToken, ATopKOfOnesOwnGoesFirst) {
+TEST(FirstToken, ItsOwnTopKGoesFirst) {
   EXPECT_EQ(reachable_first({.top_k = 2, .first_temperature = 30.0F, .first_top_k = 5}, 0),
             (std::set<std::int32_t>{0, 2}));
   EXPECT_EQ(reachable_first({.first_temperature = 30.0F}, 0).size(), 6u);

@@ -137,7 +137,7 @@ TEST(PartialRollout, WhatWasDrawnByOtherWeightsStays) {
   EXPECT_GT(mixed, 0);
 }
 
-TEST(PartialRollout, OldPromptsAreWaitedForOrStartAnew) {
+TEST(PartialRollout, OldPromptsAreWaitedForOrStartAgain) {
   const auto model = tiny_model();
   const auto prompts = some_prompts(8);
   const auto engine = make_engine(*model);

@@ -190,7 +190,7 @@ TEST_F(DataTrainingTest, SkippedUpdatesDivergeWhenTheyAreConsecutive) {
   EXPECT_EQ(skip(++number).diverged.code(), ErrorCode::kTaskFailed);
 }
 
-TEST_F(DataTrainingTest, ValidationsAreEverySoManyStepsOrEpochsAndAfterTheLast) {
+TEST_F(DataTrainingTest, ValidationsAreEveryNStepsOrEpochsAndAfterTheLast) {
   const auto validated = [&] {
     const DataTraining training = this->training();
     std::vector<std::int64_t> steps;

@@ -158,7 +158,7 @@ TEST_F(RlStageTest, BeginsOnceWithTheStepsThatAreDone) {
   EXPECT_EQ(begun_at_, std::vector<std::int64_t>{7});
 }
 
-TEST_F(RlStageTest, ValidatesEverySoManyStepsAndAfterTheLastOne) {
+TEST_F(RlStageTest, ValidatesEveryNStepsAndAfterTheLastOne) {
   RlStage stage = this->stage();
   EXPECT_FALSE(stage.validates_after(1, 3));
   EXPECT_TRUE(stage.validates_after(2, 3));

@@ -107,7 +107,7 @@ TEST_F(SampleSourceTest, FiltersRoundAfterRoundUntilThereAreEnough) {
   EXPECT_EQ(batch->reports.size(), 4u);
 }
 
-TEST_F(SampleSourceTest, FiltersAtMostSoManyRounds) {
+TEST_F(SampleSourceTest, FiltersAtMostNRounds) {
   reward_.of = [](std::int64_t, std::int64_t) { return 1.0; };
   FilteredSource source({.batch_prompts = 4, .mini_batch_prompts = 4, .rounds_max = 3}, scored(),
                         batches_);

@@ -228,7 +228,7 @@ TEST_F(StageMemoryTest, APairIsTwoSequences) {
             total({.longest = 8, .items = {16, 16}}));
 }
 
-TEST(UnseenRows, AreToldOf) {
+TEST(UnseenRows, AreReported) {
   EXPECT_FALSE(unseen_rows_note({.rows = 7, .rows_seen = 7}));
   const auto note = unseen_rows_note({.rows = 10500, .rows_seen = 10000});
   ASSERT_TRUE(note);

@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 using Ids = std::vector<std::int32_t>;
 namespace fs = std::filesystem;
 
-class BesideTokenizerJson : public ::testing::Test {
+class NextToTokenizerJson : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string pattern = (fs::temp_directory_path() / "starling_beside_XXXXXX").string();
@@ -69,7 +69,7 @@ void expect_texts(const Tokenizer& tokenizer, const ordered_json& item, const st
   }
 }
 
-TEST_F(BesideTokenizerJson, EqualsTransformers) {
+TEST_F(NextToTokenizerJson, EqualsTransformers) {
   std::ifstream file(STARLING_SOURCE_DIR "/tests/rl/tokenizer/tokenizer_config_cases.json");
   const ordered_json cases = ordered_json::parse(file);
   for (const ordered_json& item : cases) {
@@ -89,7 +89,7 @@ TEST_F(BesideTokenizerJson, EqualsTransformers) {
   EXPECT_GT(cases.size(), 40u);
 }
 
-TEST_F(BesideTokenizerJson, DamageNamesTheFileAndTheEntry) {
+TEST_F(NextToTokenizerJson, DamageNamesTheFileAndTheEntry) {
   const auto expect = [&](const std::string& config, std::string_view mentions) {
     const runtime::Status status = refusal(config);
     EXPECT_EQ(status.code(), runtime::ErrorCode::kInvalidArgument) << config;
@@ -105,7 +105,7 @@ TEST_F(BesideTokenizerJson, DamageNamesTheFileAndTheEntry) {
   expect("{}", "added_tokens.json: the id of \"<x>\" is not a number from 0");
 }
 
-TEST_F(BesideTokenizerJson, ModelsThatNameLlamaByMistakeKeepTheirOwnSpaces) {
+TEST_F(NextToTokenizerJson, ModelsThatNameLlamaByMistakeKeepTheirOwnSpaces) {
   take_base("llama2_bytefallback");
   write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})");
   write("config.json", R"({"model_type": "phi3"})");

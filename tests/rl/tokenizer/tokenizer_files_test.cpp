@@ -37,7 +37,7 @@ class TokenizerFolder : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(TokenizerFolder, NeedsNothingBesideTheTokenizer) {
+TEST_F(TokenizerFolder, NeedsNoFileButTheTokenizer) {
   auto tokenizer = Tokenizer::load(folder_);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
   EXPECT_EQ(tokenizer->bos_id(), std::nullopt);
@@ -166,7 +166,7 @@ TEST_F(VocabAndMerges, Gpt2IsTakenForGranted) {
   EXPECT_EQ(tokenizer->pad_id(), std::nullopt);
 }
 
-TEST_F(VocabAndMerges, TheFilesBesideSayWhatIsAdded) {
+TEST_F(VocabAndMerges, TheFilesNextToThemSayWhatIsAdded) {
   write("added_tokens.json", R"({"[B]": 7, "[A]": 6})");
   write(
       "tokenizer_config.json",

@@ -103,7 +103,7 @@ TEST_F(CurriculumTest, AdarftMovesItsTargetAndResumes) {
   EXPECT_EQ(position("whole", 4)["target"], 50.0);
 }
 
-TEST_F(CurriculumTest, ASamplerSaysWhichRowsComeAndIsToldOfTheScores) {
+TEST_F(CurriculumTest, ASamplerSaysWhichRowsComeAndGetsTheScores) {
   fs::create_directories(folder_);
   std::ofstream(folder_ / "backwards.py") << R"python(
 from verl.experimental.dataset.sampler import AbstractCurriculumSampler

@@ -4,7 +4,7 @@
 namespace rl {
 namespace {
 
-class OwnLoopTest : public TrainerTest {
+class CustomLoopTest : public TrainerTest {
  protected:
   void SetUp() override {
     TrainerTest::SetUp();
@@ -49,7 +49,7 @@ class Twice(AgentLoopBase):
   std::string options_, file_;
 };
 
-TEST_F(OwnLoopTest, TwoWorkersDrawTheSameSamplesAndTheClassScoresThem) {
+TEST_F(CustomLoopTest, TwoWorkersDrawTheSameSamplesAndTheClassScoresThem) {
   for (const char* workers : {"1", "2"}) {
     const Outcome run = train(options_ + file_ + run_folder(workers) +
                               "trainer.total_training_steps=2 trainer.n_gpus_per_node=" + workers);
@@ -70,7 +70,7 @@ TEST_F(OwnLoopTest, TwoWorkersDrawTheSameSamplesAndTheClassScoresThem) {
   EXPECT_NEAR(step(folder_ / "1", 0)["actor/ppo_kl"].get<double>(), 0.0, 1e-6);
 }
 
-TEST_F(OwnLoopTest, RowsForWhichTheLoopFailsAreLeftOutAndCounted) {
+TEST_F(CustomLoopTest, RowsForWhichTheLoopFailsAreLeftOutAndCounted) {
   std::ofstream rows(folder_ / "rows.jsonl");
   for (int i = 0; i < 8; ++i) {
     rows
@@ -90,7 +90,7 @@ TEST_F(OwnLoopTest, RowsForWhichTheLoopFailsAreLeftOutAndCounted) {
   EXPECT_NE(run.output.find("this row is not for me"), std::string::npos) << run.output;
 }
 
-TEST_F(OwnLoopTest, AClassThatIsNotThereIsFoundBeforeTheFirstStep) {
+TEST_F(CustomLoopTest, AClassThatIsNotThereIsFoundBeforeTheFirstStep) {
   Outcome run = train(options_ + run_folder("run") + "trainer.total_training_steps=1");
   EXPECT_NE(run.code, 0);
   EXPECT_NE(run.output.find("agent.agent_loop_config_path"), std::string::npos) << run.output;

@@ -75,7 +75,7 @@ TEST_F(DistillationTest, TheStudentComesToSayWhatTheTeacherDoes) {
   }
 }
 
-TEST_F(DistillationTest, RewardsAreLearnedFromBesideTheTeacher) {
+TEST_F(DistillationTest, RewardsAreLearnedFromAlongWithTheTeacher) {
   const Outcome run = distill(
       "trainer.total_training_steps=3 algorithm.filter_groups.enable=true "
       "actor_rollout_ref.actor.use_kl_loss=true",

@@ -18,7 +18,7 @@ class ReplayTest : public TrainerTest {
   }
 };
 
-TEST_F(ReplayTest, EarlierGroupsAreTrainedOnBesideFreshOnes) {
+TEST_F(ReplayTest, EarlierGroupsAreTrainedOnWithFreshOnes) {
   const Outcome outcome = run(
       "run", "trainer.total_training_steps=4 sample_store.replay_ratio=0.5 sample_store.max_age=2");
   ASSERT_EQ(outcome.code, 0) << outcome.output;

@@ -125,7 +125,7 @@ TEST_F(SftTest, KilledWhileACheckpointIsWrittenARunGoesOnWithTheSameNumbers) {
   EXPECT_TRUE(verify_checkpoint(folder_ / "killed" / "global_step_30").ok());
 }
 
-TEST_F(SftTest, CheckpointsBesideTrainingAreThoseThatItWaitsFor) {
+TEST_F(SftTest, CheckpointsDuringTrainingAreThoseThatItWaitsFor) {
   const std::string options = "trainer.total_training_steps=6 trainer.save_freq=2 ";
   ASSERT_EQ(sft(options, "beside").code, 0);
   ASSERT_EQ(sft(options + "trainer.async_save=false", "waits").code, 0);

@@ -47,7 +47,7 @@ TEST_F(TrainerTest, AResumedRunGivesTheNumbersOfAnUninterruptedOne) {
 
 // A user's Python file that now and then crashes, fails or hangs: the samples are left out, the run
 // goes on, and no process stays.
-TEST_F(TrainerTest, SamplesThatNobodyCanScoreAreLeftOut) {
+TEST_F(TrainerTest, SamplesThatCannotBeScoredAreLeftOut) {
   fs::create_directories(folder_);
   const fs::path file = folder_ / "reward.py";
   std::ofstream(file)

@@ -123,7 +123,7 @@ TEST(DistillationObjective, RatiosThatLeftTheirBoundsAreClipped) {
   EXPECT_NEAR(out.metrics.at("distillation/pg_clipfrac_lower"), 1.0 / 3, 1e-6);
 }
 
-TEST(DistillationObjective, BesideRewardsItIsAddedWithItsCoefficient) {
+TEST(DistillationObjective, WithRewardsItIsAddedWithItsCoefficient) {
   const PolicyObjective alone = taught(KlEstimator::kK3, false);
   PolicyObjective both = alone;
   both.distillation->task_rewards = true;

@@ -269,7 +269,7 @@ TEST(CustomPolicyLoss, TellsWhatIsWrongWithIt) {
             std::string::npos);
 }
 
-TEST(OwnPolicyLossDeathTest, NamesAreTakenOnce) {
+TEST(CustomPolicyLossDeathTest, NamesAreTakenOnce) {
   const PolicyLossFunction loss = scaled_surrogate;
   EXPECT_DEATH(register_policy_loss("vanilla", loss), "takes \"vanilla\" already");
   EXPECT_DEATH(register_policy_loss("no name", loss), "is not a name");

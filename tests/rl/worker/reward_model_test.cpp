@@ -89,7 +89,7 @@ ScoreRequest request(const json& prompt, const std::string& response) {
           .prompt = prompt.dump()};
 }
 
-TEST(RewardModel, GivesTransformersNumberWhateverItStandsBeside) {
+TEST(RewardModel, GivesTransformersNumberWhateverTheBatch) {
   for (const char* name : {"llama_sequence", "qwen2_sequence", "gpt2_token"}) {
     SCOPED_TRACE(name);
     const json reference = testing::read_json(

@@ -211,7 +211,7 @@ TEST_F(ClusterTest, LargeArgumentsAndPutObjects) {
   EXPECT_EQ(get(actor.call(&Broker::sum_ref, *small)), 6);
 }
 
-TEST_F(ClusterTest, ObjectsGoFromActorToActorAndLiveWhileSomebodyHoldsThem) {
+TEST_F(ClusterTest, ObjectsGoFromActorToActorAndLiveWhileTheyAreHeld) {
   auto maker = broker("maker");
   auto keeper = broker("keeper");
   {

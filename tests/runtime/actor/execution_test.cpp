@@ -126,7 +126,7 @@ TEST_F(ExecutionTest, ACancelledCallThatWaitsForItsArgumentLetsTheNextGo) {
   gate.open();
 }
 
-TEST_F(ExecutionTest, ARunningCallIsToldOfItsCancellation) {
+TEST_F(ExecutionTest, ARunningCallIsNotifiedOfItsCancellation) {
   auto actor = make<Patient>(with_groups({{"ask", 1}}));
   auto call = actor.call(&Patient::wait, 30'000);
   ASSERT_TRUE(eventually([&] { return get(actor.call(&Patient::started)) == 1; }));
@@ -140,7 +140,7 @@ TEST_F(ExecutionTest, ARunningCallIsToldOfItsCancellation) {
   EXPECT_TRUE(rt_->cancel(stubborn).ok()) << "nothing happens to what is settled";
 }
 
-TEST_F(ExecutionTest, ACallIsToldOfItsDeadlineAndOfItsEnd) {
+TEST_F(ExecutionTest, ACallKnowsItsDeadlineAndIsNotifiedOfItsEnd) {
   auto actor = make<Patient>(with_groups({{"ask", 1}}));
   auto left = get(actor.call(CallOptions{.timeout = 5s}, &Patient::time_left_ms));
   EXPECT_GT(left, 0);

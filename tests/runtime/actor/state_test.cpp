@@ -30,7 +30,7 @@ TEST_F(StateTest, WhatWasSavedIsBackAfterAKill) {
       << "and in every later life";
 }
 
-TEST_F(StateTest, WithoutASavedStateARestartBeginsAnew) {
+TEST_F(StateTest, WithoutASavedStateARestartRunsTheConstructor) {
   auto actor = tally({.max_restarts = 1}, 10);
   EXPECT_EQ(get(actor.call(&Tally::add, 5)), 15);
   ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
@@ -102,7 +102,7 @@ TEST_F(StateTest, FailuresOfTheHooksAreTold) {
   expect_failure(rt_->save_state(*hoarder), ErrorCode::kInvalidArgument, {"ObjectRef"});
 }
 
-TEST_F(StateTest, AStateThatCannotBeSavedAtTheEndTakesNobodyAlong) {
+TEST_F(StateTest, AStateThatCannotBeSavedAtTheEndSparesTheNeighbours) {
   ActorOptions shared{.max_restarts = -1};
   shared.isolation = Isolation::kShared;
   auto neighbour = counter(7, {.isolation = Isolation::kShared});

@@ -72,7 +72,7 @@ TEST_F(TaskLineageTest, OneThatIsTooMuchByItselfIsForgottenAtOnce) {
   EXPECT_EQ(large->run_again().status().code(), ErrorCode::kObjectLost);
 }
 
-TEST_F(TaskLineageTest, WhatNobodyRefersToTakesNothing) {
+TEST_F(TaskLineageTest, WhatIsNotReferredToTakesNothing) {
   auto table = std::make_shared<LineageTable>(100'000);
   for (int i = 0; i < 1000; ++i) lineage(50'000)->keep_in(*table);
   EXPECT_EQ(table->bytes(), 0u);

@@ -32,7 +32,7 @@ TEST(ControlViolations, FindsWhatHappenedTwice) {
 
 TEST_F(ControlCallsTest, HappenOnceThroughAnotherNode) { call_while_heads_die(10s, 1); }
 
-TEST_F(ControlCallsTest, HappenOnceBesideTheHead) { call_while_heads_die(6s, 0); }
+TEST_F(ControlCallsTest, HappenOnceNextToTheHead) { call_while_heads_die(6s, 0); }
 
 }  // namespace
 }  // namespace runtime::test

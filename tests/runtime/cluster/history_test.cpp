@@ -81,7 +81,7 @@ TEST(HistoryChecker, FindsALostActor) {
   made.expect_found("is gone");
 }
 
-TEST(HistoryChecker, FindsAMarkMadeTwiceAndOneThatNobodyAskedFor) {
+TEST(HistoryChecker, FindsAMarkMadeTwiceAndOneThatNoCallerAskedFor) {
   Case made = whole();
   made.outcome.tallies["t"][-1] = {1};
   made.expect_found("made twice");

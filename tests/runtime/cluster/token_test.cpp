@@ -106,7 +106,7 @@ TEST_F(TokenTest, AClusterThatStartsAgainHasTheNewOne) {
 
 // As if the node next to the head had died between writing the next token down and the change. Also
 // as if it had died between the change and hearing of it.
-TEST_F(TokenTest, ANodeThatWasToldOfAChangeAloneStartsEitherWay) {
+TEST_F(TokenTest, ANodeThatAloneKnowsOfAChangeStartsEitherWay) {
   start_here({.machines = 1});
   const std::filesystem::path file = cluster_->journal() / "cluster.json";
   const auto write = [&](const std::string& token, const std::string& next) {

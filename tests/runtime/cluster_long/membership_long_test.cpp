@@ -6,7 +6,7 @@
 namespace runtime::test {
 namespace {
 
-TEST_F(MembershipTest, AHeadThatWasStoppedForLongerThanTheLeaseDeclaresNobodyDead) {
+TEST_F(MembershipTest, AHeadThatWasStoppedForLongerThanTheLeaseDeclaresNoNodeDead) {
   start({.machines = 3, .arguments = {"--num-cpus", "4"}});
   if (IsSkipped()) return;
   begin_load(1, {.tallies = 2, .per_second = 10, .kinds = "ae"});

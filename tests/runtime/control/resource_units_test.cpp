@@ -7,7 +7,7 @@
 namespace runtime {
 namespace {
 
-TEST(ResourceUnits, AmountsThatNobodyCanHaveAreToldByName) {
+TEST(ResourceUnits, ImpossibleAmountsAreRefusedByName) {
   EXPECT_TRUE(check_resources({}).ok());
   EXPECT_TRUE(check_resources({{"CPU", 0}, {"GPU", 0.0001}, {"tape", 1e14}}).ok());
   const auto message = [](const std::string& name, double amount) {

@@ -25,7 +25,7 @@ TEST_F(DrainTest, ResultsOfActorsAndTasksStayReadable) {
   EXPECT_EQ(get(of_task), std::vector<float>(kLarge, 3.5f));
 }
 
-TEST_F(DrainTest, ObjectsThatNobodyHasReadGoWithTheirReferences) {
+TEST_F(DrainTest, UnreadObjectsGoWithTheirReferences) {
   TestNode leaving = add_node(1);
   auto maker = make<Keeper>(far(1));
   auto numbers = get(maker.call(&Keeper::put, kLarge, 4.5f));

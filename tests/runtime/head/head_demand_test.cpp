@@ -114,7 +114,7 @@ TEST_F(HeadDemandTest, AGroupThatHasItsPlaceWaitsForNothing) {
   EXPECT_EQ(use_of(node_).bundles, 1u);
 }
 
-TEST_F(HeadDemandTest, WhatFindsNoRoomBesideADrainedNodeIsDemand) {
+TEST_F(HeadDemandTest, WhatFindsNoRoomOutsideADrainedNodeIsDemand) {
   const NodeId other = join(8);
   ActorSpec moves = actor(7);
   moves.max_restarts = -1;
@@ -133,7 +133,7 @@ TEST_F(HeadDemandTest, WhatFindsNoRoomBesideADrainedNodeIsDemand) {
   EXPECT_TRUE(links_.take<control::StopActor>());
 }
 
-TEST_F(HeadDemandTest, AGangThatFindsNoRoomBesideADrainedNodeIsDemandAsAWhole) {
+TEST_F(HeadDemandTest, AGangThatFindsNoRoomOutsideADrainedNodeIsDemandAsAWhole) {
   const NodeId other = join(4);
   const GroupSpec gang = group(2);
   ask(control::CreateGroup{gang});

@@ -84,7 +84,7 @@ TEST_F(HeadJobs, OneThatWaitedGoesToTheNodeThatHasItsPlace) {
   EXPECT_EQ(head().tables().groups().find(waiting.place), nullptr);
 }
 
-TEST_F(HeadJobs, NobodyTakesTheIdOfARunningJob) {
+TEST_F(HeadJobs, NoJobTakesTheIdOfARunningJob) {
   JobInfo thief;
   thief.job = job_;
   thief.place = GroupId::random();

@@ -83,7 +83,7 @@ TEST_F(HeadRestart, WhatWaitedForAPlaceGoesOnWaiting) {
   EXPECT_NE(record(large).pending_reason, "");
 }
 
-TEST_F(HeadRestart, WhatNobodyAsksForAgainDoesNotWaitForEver) {
+TEST_F(HeadRestart, WhatIsNotAskedForAgainDoesNotWaitForEver) {
   ActorSpec large = actor(100), wanted = actor(100);
   ask(control::CreateActor{large});
   ask(control::CreateActor{wanted});

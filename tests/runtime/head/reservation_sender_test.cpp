@@ -58,7 +58,7 @@ TEST_F(ReservationSenderTest, GathersWhileAMessageIsUnderWay) {
   EXPECT_TRUE(heard_[0].ok);
 }
 
-TEST_F(ReservationSenderTest, WhatNobodyWaitsForLeavesALittleLater) {
+TEST_F(ReservationSenderTest, WhatNoCallerWaitsForLeavesALittleLater) {
   sender_.release(node_, first_);
   sender_.commit(node_, second_);
   EXPECT_FALSE(links_.take<control::Reserve>());

@@ -46,7 +46,7 @@ class TokenKeeperTest : public ::testing::Test {
   std::optional<Status> answer_;
 };
 
-TEST_F(TokenKeeperTest, IsWrittenDownBesideTheHeadThenRecordedThenTold) {
+TEST_F(TokenKeeperTest, IsWrittenDownNextToTheHeadThenRecordedThenTold) {
   (void)ask(second_);
   EXPECT_FALSE(answer_);
   EXPECT_TRUE(recorded_.empty());

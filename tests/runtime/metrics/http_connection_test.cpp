@@ -93,7 +93,7 @@ TEST_F(HttpConnectionTest, WhatIsNoRequestAndWhatCannotBeReadHaveAnAnswer) {
   EXPECT_EQ(ended_, 1);
 }
 
-TEST_F(HttpConnectionTest, OneThatIsClosedTellsNobodyAndAnswersNothing) {
+TEST_F(HttpConnectionTest, OneThatIsClosedCallsNothingAndAnswersNothing) {
   std::function<void(Result<std::string>)> late;
   HttpConnection::Service slow = local();
   slow.read = [&](auto told) { late = std::move(told); };

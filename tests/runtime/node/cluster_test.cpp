@@ -218,7 +218,7 @@ TEST_F(Cluster, AFileSizeLimitThatIsTooLowIsNamed) {
   EXPECT_NE(start.err.find("ulimit -f"), std::string::npos) << start.err;
 }
 
-TEST_F(Cluster, JoiningNobodyIsAnError) {
+TEST_F(Cluster, JoiningWhereNoNodeListensIsAnError) {
   std::string head = start_head();
   SessionInfo session = session_of(head);
   support::ScopedVariable token("STARLING_TOKEN", "some token");

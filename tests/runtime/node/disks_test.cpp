@@ -73,7 +73,7 @@ class FullDisk : public ClusterTest {
   bool is_mounted_ = false;
 };
 
-TEST_F(FullDisk, AChattyActorKeepsNobodyFromWorking) {
+TEST_F(FullDisk, AChattyActorKeepsNoOtherFromWorking) {
   if (!mount("6m")) GTEST_SKIP() << "needs the right to mount";
   moved_ =
       std::make_unique<support::ScopedVariable>("STARLING_SESSION_ROOT", (disk_ / "s").c_str());

@@ -67,7 +67,7 @@ TEST_F(HeadAbsenceTest, OneThatComesBackIsWaitedForLonger) {
   EXPECT_FALSE(durable.check_patience().ok()) << "as the head said last";
 }
 
-TEST_F(HeadAbsenceTest, PatienceBeginsAnewWithEachAbsence) {
+TEST_F(HeadAbsenceTest, PatienceBeginsAgainWithEachAbsence) {
   HeadAbsence absence = far();
   clock_.turn(7s);
   EXPECT_FALSE(absence.check_patience().ok());
@@ -149,7 +149,7 @@ TEST_F(HeadAbsenceTest, ASilentHeadIsToldSinceItSpokeAndKeepsTheNode) {
                         "--head --journal): start a new one"));
 }
 
-TEST_F(HeadAbsenceTest, TheHeadBesideTheNodeIsStartedAgainByIt) {
+TEST_F(HeadAbsenceTest, TheHeadNextToTheNodeIsStartedAgainByIt) {
   const HeadAbsence absence = beside();
   const std::string begun = time_text(unix_milliseconds());
   clock_.turn(900ms);

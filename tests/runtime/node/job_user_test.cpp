@@ -87,7 +87,7 @@ class JobUserTest : public Job {
   support::TemporaryFolder tools_;
 };
 
-TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {
+TEST_F(JobUserTest, ANodeOfRootBecomesTheSubmitter) {
   const std::string address = start_head();
   write(work_.path() / "mine", "shipped\n");
   fs::permissions(work_.path() / "mine", fs::perms(0644));

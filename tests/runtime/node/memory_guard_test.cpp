@@ -123,7 +123,7 @@ TEST_F(MemoryGuardTest, StopsTheLargestWhenNoneHasGrown) {
   EXPECT_EQ(stopped_, std::vector<pid_t>{1});
 }
 
-TEST_F(MemoryGuardTest, StopsNobodyWhileMemoryThatNobodyUsesGoesBack) {
+TEST_F(MemoryGuardTest, StopsNoWorkerWhileUnusedMemoryGoesBack) {
   auto watching = guard(0.9);
   used_ = 950 << 20;
   unused_ = 100 << 20;

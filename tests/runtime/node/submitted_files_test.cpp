@@ -68,7 +68,7 @@ TEST_F(Job, ItsFolderIsShippedCachedAndRemoved) {
                   .out.starts_with("changed\n"));
 }
 
-TEST_F(Job, AProgramFromElsewhereIsShippedBesideIt) {
+TEST_F(Job, AProgramFromElsewhereIsShippedWithTheFolder) {
   start_head();
   write(work_.path() / "x", "in the folder\n");
   support::TemporaryFolder elsewhere;

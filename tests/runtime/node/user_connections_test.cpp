@@ -38,7 +38,7 @@ class UserConnectionsTest : public ::testing::Test {
       member_{loop_, peer_of(Role::kDriver)};
 };
 
-TEST_F(UserConnectionsTest, EachUserHasSoMany) {
+TEST_F(UserConnectionsTest, EachUserHasALimit) {
   EXPECT_TRUE(users_.add(*first_.near, kAddress).ok());
   EXPECT_TRUE(users_.check(third_.near->peer(), kAddress).ok());
   EXPECT_TRUE(users_.add(*second_.near, kAddress).ok());

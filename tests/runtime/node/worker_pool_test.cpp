@@ -291,7 +291,7 @@ TEST_F(WorkerPoolTest, AProcessThatFindsNoRoomAndSaysNothingIsGivenUpWithAReason
       << status.message();
 }
 
-TEST_F(WorkerPoolTest, HasSoManyWorkersAtMost) {
+TEST_F(WorkerPoolTest, HasALimitOfWorkers) {
   options_.workers_max = 1;
   options_.starts.patience = 1ms;
   make();

@@ -61,7 +61,7 @@ TEST_F(ProcessWatchTest, TellsOfOneThatHasEnded) {
   forget();
 }
 
-TEST_F(ProcessWatchTest, TellsNobodyOnceItIsGone) {
+TEST_F(ProcessWatchTest, CallsNothingOnceItIsGone) {
   const pid_t process = ::fork();
   if (process == 0) ::pause();
   watch(process);

@@ -409,7 +409,7 @@ TEST_F(SessionTest, ARootThatWasOpenedSinceIsRefusedByName) {
   EXPECT_EQ(mode_of(root), 0755u);
 }
 
-TEST_F(SessionTest, AnotherUsersRootIsTrustedByNobody) {
+TEST_F(SessionTest, AnotherUsersRootIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   // A node of "another user", complete with a lock that is held.
   const SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");

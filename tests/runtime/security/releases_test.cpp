@@ -93,7 +93,7 @@ TEST_F(ReleasesTest, ACallerOfTheFirstVersionIsToldBoth) {
   }
 }
 
-TEST_F(ReleasesTest, ACommandIsToldOfAnOlderAndOfANewerNode) {
+TEST_F(ReleasesTest, ACommandReportsAnOlderAndANewerNode) {
   for (const std::uint16_t version : {1, 3}) {
     const FixedAnswer node(answer_of(version, ErrorCode::kUnimplemented, "not spoken here"));
     const Finished listed = cluster_->run(0, {"env", "STARLING_TOKEN=" + token_, starling_program(),

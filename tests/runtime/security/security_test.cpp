@@ -278,7 +278,7 @@ class Flood {
 
 class SecurityTiming : public SecurityTest {};
 
-TEST_F(SecurityTiming, TenThousandHalfOpenConnectionsKeepNobodyOut) {
+TEST_F(SecurityTiming, TenThousandHalfOpenConnectionsKeepNoPeerOut) {
   rlimit files{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
   if (files.rlim_max < 11'000)

@@ -103,7 +103,7 @@ TEST(ObjectStore, ReadsAFreedObjectNoMore) {
   EXPECT_NE(lost.message().find(large->id.hex()), std::string::npos) << lost.message();
 }
 
-TEST(ObjectStore, NoticesThatMemoryWasUsedAnew) {
+TEST(ObjectStore, NoticesThatMemoryWasReused) {
   StoreNode node;
   StoreUser writer(node), reader(node);
   auto old = writer.objects->put(pattern(2 << 20, 1));

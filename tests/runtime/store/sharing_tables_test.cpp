@@ -68,7 +68,7 @@ TEST(SourceTree, TheRootServesFewAndEveryNodeIsReached) {
   EXPECT_EQ(children[""], SourceTree::kFanOut);
 }
 
-TEST(SourceTree, WhoLosesItsParentIsServedByTheRootAndNobodyIsSentThere) {
+TEST(SourceTree, WhoLosesItsParentIsServedByTheRootAndNoNodeIsSentThere) {
   SourceTree tree;
   const ObjectId object = ObjectId::random();
   EXPECT_EQ(tree.assign(1, object, "a", ""), "");

@@ -110,7 +110,7 @@ TEST(Channel, CallsBothWays) {
   EXPECT_EQ(trimmed(reply->meta.text()), "from the client");
 }
 
-TEST(Channel, ExpiresARequestThatNobodyAnswers) {
+TEST(Channel, ExpiresAnUnansweredRequest) {
   Pair pair;
   pair.server->set_handler([](const std::shared_ptr<Channel>&, Message) {});
   auto before = std::chrono::steady_clock::now();

@@ -95,7 +95,7 @@ TEST(RecordCipher, RefusesSizesThatNoRecordHas) {
   EXPECT_EQ(*size_of(kRecordTextMax), kRecordTextMax);
 }
 
-TEST(RecordCipher, ChangesItsKeyAfterSoManyRecords) {
+TEST(RecordCipher, ChangesItsKeyAfterNRecords) {
   RecordCipher seal(key_of(1), RecordCipher::Use::kSeal, 3);
   RecordCipher open(key_of(1), RecordCipher::Use::kOpen, 3);
   RecordCipher keeps(key_of(1), RecordCipher::Use::kOpen);

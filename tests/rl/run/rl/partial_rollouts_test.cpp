@@ -65,7 +65,7 @@ TEST(PartialRollouts, ErrorsNameTheKey) {
   }
 }
 
-TEST(PartialRollouts, WhatIsTooOldIsBegunAnewOrWaitedFor) {
+TEST(PartialRollouts, WhatIsTooOldIsBegunAgainOrWaitedFor) {
   const auto task = [](std::int64_t step) { return PartialTask{.step = step, .task = {}}; };
   const std::vector<PartialTask> begun = {task(2), task(3), task(3), task(4)};
   // In step 5 those of step 3 have come to three steps.

@@ -336,7 +336,7 @@ TEST_F(RlCheckpointTest, AnotherCommandsStateIsRefused) {
   EXPECT_TRUE(models_.log.empty());
 }
 
-TEST_F(RlCheckpointTest, NothingIsLoadedBesideOtherData) {
+TEST_F(RlCheckpointTest, NothingIsLoadedWithOtherData) {
   ordered_json others = saved();
   others["data_position"] = position_after(1, config({"data.toy.rows=11"}));
   const auto refused = restore(others);

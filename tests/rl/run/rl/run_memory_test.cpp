@@ -322,7 +322,7 @@ TEST_F(RunMemoryTest, ARewardHasTheModelsThatAreHere) {
   EXPECT_EQ(parts_of(role("reward").parts), judged(kRewardModelPassTokens));
 }
 
-TEST_F(RunMemoryTest, ACheckpointThatIsWrittenBesideStepsIsACopy) {
+TEST_F(RunMemoryTest, ACheckpointThatIsWrittenDuringStepsIsACopy) {
   trainer_.estimator = AdvantageEstimator::kGae;
   trainer_.critic_model = wide_model();
   const auto copied = [&](const char* name) {

@@ -37,7 +37,7 @@ class SampleDumpTest : public ::testing::Test {
   support::TemporaryFolder folder_;
 };
 
-TEST_F(SampleDumpTest, SamplesOfAllWorkersStandBesideTheirNumbers) {
+TEST_F(SampleDumpTest, SamplesOfAllWorkersStandNextToTheirNumbers) {
   SampleDump dump(folder_.path(), reward_);
   EXPECT_TRUE(dump.is_wanted());
   dump.write(4, /*append=*/false, dumped());

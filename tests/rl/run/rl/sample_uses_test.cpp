@@ -58,7 +58,7 @@ TEST(SampleUses, AResponseIsRightFromItsScoreOn) {
   EXPECT_TRUE(uses[0].repeats.empty());
 }
 
-TEST(SampleUses, WhatIsDrawnAnewDoesNotDependOnWhoHasTheSample) {
+TEST(SampleUses, WhatIsDrawnAgainDoesNotDependOnWhoHasTheSample) {
   const SampleUseOptions options{.pf_ppo = PfPpoOptions{}, .seed = 3};
   const StepBatch alone = scored(4, 1), shared = scored(4, 2);
   const std::vector<std::int32_t> drawn = repeats(alone, sample_uses(alone, options, 5));
@@ -68,7 +68,7 @@ TEST(SampleUses, WhatIsDrawnAnewDoesNotDependOnWhoHasTheSample) {
   EXPECT_NE(drawn, repeats(alone, sample_uses(alone, options, 6))) << "of another step";
 }
 
-TEST(SampleUses, WhatIsDrawnAnewAndTruncatedDoesNotCount) {
+TEST(SampleUses, WhatIsDrawnAgainAndTruncatedDoesNotCount) {
   const StepBatch batch = scored(1, 1);
   SampleUseOptions options{.pf_ppo = PfPpoOptions{}, .seed = 3};
   const std::vector<std::int32_t> drawn = repeats(batch, sample_uses(batch, options, 1));
