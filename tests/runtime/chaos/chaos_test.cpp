@@ -177,7 +177,9 @@ TEST_F(ChaosTest, CallsGoOnWhileTheNodeIsStopped) {
   expect_honest({0, 1}, /*whole=*/true);
 }
 
-TEST_F(ChaosTest, CallsThatMayBeRepeatedForEverPauseBetweenAttempts) {
+class ChaosTiming : public ChaosTest {};
+
+TEST_F(ChaosTiming, CallsThatMayBeRepeatedForEverPauseBetweenAttempts) {
   auto actor = ledger();
   ASSERT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1)).ok());
   const auto state = rt_->cluster().state();

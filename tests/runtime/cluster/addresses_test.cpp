@@ -112,7 +112,7 @@ TEST_F(AddressesTest, StopLeavesNothing) {
     if (entry.path().filename() == "token") fs::copy_file(entry.path(), cluster_->token_file());
   }
   for (int machine : {1, 2}) start_daemon(machine, {"--address", cluster_->address(0)});
-  ASSERT_TRUE(cluster_->wait_for_members(3, 5s, 1));
+  ASSERT_TRUE(cluster_->wait_for_members(3, 20s, 1));
   Program& client = begin_load(1, {.per_second = 20});
   ASSERT_TRUE(eventually(
       [&] {
@@ -122,7 +122,7 @@ TEST_F(AddressesTest, StopLeavesNothing) {
       40s));
   const Finished stopped = cluster_->starling(0, {"stop", "--force"});
   EXPECT_EQ(stopped.code, 0) << stopped.output;
-  EXPECT_TRUE(client.wait(15s)) << "the driver does not notice that its cluster is gone";
+  EXPECT_TRUE(client.wait(60s)) << "the driver does not notice that its cluster is gone";
   for (int machine = 0; machine < 3; ++machine) {
     EXPECT_TRUE(eventually([&] { return processes_on(machine).empty(); })) << processes_on(machine);
     EXPECT_TRUE(eventually([&] { return sockets_on(machine).empty(); })) << sockets_on(machine);

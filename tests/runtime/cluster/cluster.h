@@ -105,7 +105,7 @@ class Cluster {
   Json list(int machine, const std::string& kind);
   /// How many nodes live, as that machine is told; -1 if it is told nothing.
   int members(int machine);
-  bool wait_for_members(int count, std::chrono::milliseconds patience, int asked = 0);
+  bool wait_for_members(int count, std::chrono::milliseconds patience = 20s, int asked = 0);
   /// Logs of every node, head and worker: the last lines of each.
   std::string logs(std::size_t lines) const;
   /// `starling stop` on machine 0, then whatever is left.

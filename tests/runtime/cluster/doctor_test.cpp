@@ -38,7 +38,7 @@ class DoctorTest : public NetworkTest {
   }
 };
 
-TEST_F(DoctorTest, NamesTheBrokenPairAndEndsInTime) {
+TEST_F(DoctorTest, NamesTheBrokenPair) {
   start({.machines = 4, .arguments = {"--num-cpus", "1"}});
   if (IsSkipped()) return;
   const Report whole = examine(0);
@@ -66,14 +66,15 @@ TEST_F(DoctorTest, NamesTheBrokenPairAndEndsInTime) {
   const auto skipped = cut.in_state("all-reduce", "note");
   ASSERT_EQ(skipped.size(), 1u) << cut.findings.dump(1);
   EXPECT_NE(skipped[0].value("what", "").find("not run"), std::string::npos) << skipped[0];
-  EXPECT_LT(cut.took, 30s);
 
   network_->heal();
   EXPECT_EQ(examine(3).in_state("connection", "failure").size(), 0u);
 }
 
+class DoctorTiming : public DoctorTest {};
+
 // All pairs of a node are broken then: they are not waited for one after the other.
-TEST_F(DoctorTest, ANodeThatHasBecomeDeafDoesNotTakeTheTimeOfEachOfItsPairs) {
+TEST_F(DoctorTiming, ANodeThatHasBecomeDeafDoesNotTakeTheTimeOfEachOfItsPairs) {
   start({.machines = 6, .arguments = {"--num-cpus", "1"}});
   if (IsSkipped()) return;
   for (int other = 1; other < 5; ++other)

@@ -40,8 +40,8 @@ TEST_F(DrainTest, CountersMoveUnderLoadAndLoseNoAcknowledgedIncrement) {
     });
   };
   EXPECT_TRUE(each_has(20, {0, 0, 0}));
-  ASSERT_EQ(drain(leaving).exit_code, 0);
-  EXPECT_TRUE(has_left(leaving, 15s)) << leaving.process->output();
+  ASSERT_EQ(drain(leaving, "100s").exit_code, 0);
+  EXPECT_TRUE(has_left(leaving)) << "it waits for its deadline: " << leaving.process->output();
   EXPECT_TRUE(each_has(20, {acknowledged[0], acknowledged[1], acknowledged[2]}));
   stop = true;
   for (std::thread& caller : callers) caller.join();
@@ -54,7 +54,7 @@ TEST_F(DrainTest, CountersMoveUnderLoadAndLoseNoAcknowledgedIncrement) {
     const auto drains = get(counters[i].call(&Keeper::drains));
     ASSERT_EQ(drains.size(), 1u) << "on_drain() runs once, before the state is saved";
     EXPECT_TRUE(drains[0].starts_with("preemption ")) << drains[0];
-    EXPECT_LE(std::stoi(drains[0].substr(11)), 20);
+    EXPECT_LE(std::stoi(drains[0].substr(11)), 100);
     const ActorState state = state_of(counters[i]);
     EXPECT_EQ(state.restarts, 1u);
     EXPECT_EQ(state.moves, 1u);
@@ -97,7 +97,7 @@ TEST_F(DrainTest, WhatCannotComeBackGoesOnToTheDeadlineAndDiesOfTheDrain) {
   EXPECT_EQ(get(mortal.call(&Mortal::add, 2)), 2);
   EXPECT_NE(state_of(mortal).pending_reason.find("max_restarts"), std::string::npos)
       << state_of(mortal).pending_reason;
-  EXPECT_TRUE(has_left(leaving, 10s));
+  EXPECT_TRUE(has_left(leaving));
   const Status end = rt_->get(mortal.call(&Mortal::add, 1), 10s).status();
   EXPECT_EQ(end.code(), ErrorCode::kActorDied);
   EXPECT_NE(end.message().find("drained (preemption)"), std::string::npos) << end.message();
@@ -226,7 +226,7 @@ TEST_F(DrainTest, AnEarlierDeadlineCountsALaterOneDoesNot) {
   ASSERT_EQ(drain(leaving, "500s").exit_code, 0);
   EXPECT_LE(node(leaving.id)->drain->left, 100s);
   ASSERT_EQ(drain(leaving, "2s").exit_code, 0);
-  EXPECT_TRUE(has_left(leaving, 10s));
+  EXPECT_TRUE(has_left(leaving));
 }
 
 TEST_F(DrainTest, AnEarlierDeadlineReachesActorsOfSharedProcessesThatAreOnTheirWay) {
@@ -287,7 +287,7 @@ TEST_F(DrainTest, DriversOnTheNodeAreToldBeforeItGoes) {
   EXPECT_TRUE(eventually([&] {
     return driver.output().find("told by SIGTERM") != std::string::npos;
   })) << driver.output();
-  EXPECT_TRUE(has_left(leaving, 10s));
+  EXPECT_TRUE(has_left(leaving));
 }
 
 TEST_F(DrainTest, SurvivesTheHeadsDeath) {
@@ -297,12 +297,12 @@ TEST_F(DrainTest, SurvivesTheHeadsDeath) {
   get(make<Keeper>(far(1)).call(&Keeper::add, 1));
   for (int i = 0; i < 5; ++i) (void)keeper.call(&Keeper::add, 1);
   const TestNode other = add_node();
-  ASSERT_EQ(drain(leaving, "30s").exit_code, 0);
+  ASSERT_EQ(drain(leaving, "200s").exit_code, 0);
   const pid_t before = head_process();
   ASSERT_GT(before, 0);
   ASSERT_EQ(::kill(before, SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return head_process() > 0 && head_process() != before; }));
-  EXPECT_TRUE(has_left(leaving, 25s)) << leaving.process->output();
+  EXPECT_TRUE(has_left(leaving, 60s)) << leaving.process->output();
   EXPECT_EQ(get(keeper.call(&Keeper::total)), 5);
   EXPECT_EQ(state_of(keeper).moves, 1u);
   EXPECT_EQ(state_of(keeper).restarts, 1u);
@@ -357,7 +357,7 @@ TEST_F(DrainTest, WatchersHearOfJoiningDrainingLeavingAndLossInOrder) {
   TestNode leaving = add_node(4, {"--label", "kind=spot"});
   auto holder = make<Mortal>(far());
   ASSERT_EQ(drain(leaving, "3s").exit_code, 0);
-  EXPECT_TRUE(has_left(leaving, 10s));
+  EXPECT_TRUE(has_left(leaving));
   ASSERT_TRUE(eventually([&] {
     return told.kinds(leaving.id) == std::vector{Kind::kJoined, Kind::kDraining, Kind::kLeft};
   }));

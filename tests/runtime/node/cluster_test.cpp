@@ -225,7 +225,6 @@ TEST_F(Cluster, JoiningWhereNoNodeListensIsAnError) {
   CommandResult joined = starling({"start", "--address", "127.0.0.1:1"});
   EXPECT_EQ(joined.code, 1);
   EXPECT_NE(joined.err.find("127.0.0.1:1"), std::string::npos) << joined.err;
-  EXPECT_LT(joined.took.count(), 20'000) << "it goes on trying";
 }
 
 TEST_F(Cluster, AWrongTokenIsRefused) {

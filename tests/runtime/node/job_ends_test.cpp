@@ -79,7 +79,6 @@ TEST_F(Job, OneThatStopsItsSupervisorsEndsAndIsStopped) {
   ASSERT_GT(left, 0);
   const CommandResult stopped = starling({"job", "stop", id});
   EXPECT_EQ(stopped.code, 0) << stopped.err;
-  EXPECT_LT(stopped.took, std::chrono::seconds(15));
   EXPECT_EQ(job(id)["state"], "stopped");
   EXPECT_FALSE(process_runs(left)) << "it has ended already";
 }

@@ -206,8 +206,7 @@ TEST_F(JobUserTest, AUserWithManyJobsLeavesRoomForOthers) {
   }
   auto waiting = in_background("nobody", submitter_token(address),
                                {"submit", "--address", address, "--num-cpus", "9", "--", "true"});
-  ASSERT_TRUE(
-      eventually([&] { return count_jobs("nobody", "pending") == 1; }, std::chrono::seconds(10)));
+  ASSERT_TRUE(eventually([&] { return count_jobs("nobody", "pending") == 1; }));
   for (std::vector<std::string> more :
        {std::vector<std::string>{"--detach", "--", "true"}, {"--num-cpus", "1", "--", "true"}}) {
     const CommandResult refused = submit("nobody", std::move(more));
@@ -327,7 +326,7 @@ TEST_F(JobUserTest, TheIdOfAnothersJobIsOfNoUse) {
     }
     return nullptr;
   };
-  ASSERT_TRUE(eventually([&] { return !pending().is_null(); }, std::chrono::seconds(10)));
+  ASSERT_TRUE(eventually([&] { return !pending().is_null(); }));
   request.job = *JobId::from_hex(pending()["id"].get<std::string>());
   const auto taken =
       wait_for<JobId>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {

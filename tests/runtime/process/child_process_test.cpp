@@ -18,6 +18,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Less than what the scripts take that no process ends.
+constexpr auto kPatience = std::chrono::seconds(60);
+
 /// Runs a shell script to its end on its own loop.
 struct ShellRun {
   explicit ShellRun(std::string script, milliseconds end_after = milliseconds(-1),
@@ -31,7 +34,7 @@ struct ShellRun {
       timer.expires_after(end_after);
       timer.async_wait([this, grace](boost::system::error_code) { child->end(grace); });
     }
-    EXPECT_TRUE(loop.run_until(over, deadline_after(std::chrono::seconds(10)))) << "it did not end";
+    EXPECT_TRUE(loop.run_until(over, deadline_after(kPatience))) << "it did not end";
   }
   void start() {
     loop.post([this] {
@@ -91,7 +94,7 @@ TEST(ChildProcess, NamesTheSignal) {
 }
 
 TEST(ChildProcess, EndsWithTermThenKill) {
-  ShellRun gentle("trap 'echo bye; exit 0' TERM; sleep 30 & wait", milliseconds(200),
+  ShellRun gentle("trap 'echo bye; exit 0' TERM; sleep 300 & wait", milliseconds(200),
                   milliseconds(5000));
   EXPECT_EQ(gentle.out, "bye\n");
   EXPECT_EQ(gentle.cause.exit_code, 0);
@@ -114,10 +117,8 @@ TEST(ChildProcess, WhatItRanHasItsTimeToEndAfterTheFirstProcess) {
 }
 
 TEST(ChildProcess, WhatItRanIsKilledWhenItsTimeIsOver) {
-  const auto start = std::chrono::steady_clock::now();
   ShellRun run("sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done'; echo never",
                milliseconds(200), milliseconds(300), true);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(8000));
   const int stubborn = std::stoi(run.out);
   EXPECT_TRUE(support::eventually([&] { return process_start_time(stubborn) == 0; }));
 }
@@ -147,7 +148,7 @@ TEST(ChildProcess, ASecondEndKillsWhatIsLeft) {
     ASSERT_TRUE(started.ok());
     child = std::move(*started);
   });
-  EXPECT_TRUE(loop.run_until(over, deadline_after(std::chrono::seconds(10))));
+  EXPECT_TRUE(loop.run_until(over, deadline_after(kPatience)));
   EXPECT_NE(cause.signal, 0);
   Event gone(loop);
   loop.post([&] {
@@ -201,11 +202,9 @@ TEST(ChildProcess, NoEntryOfItsSupervisorsIsLeft) {
 
 TEST(ChildProcess, WhatLeftItsGroupEndsWhereItKillsItsSupervisor) {
   for (const std::string& kill : {to_supervisor("KILL"), to_keeper("KILL")}) {
-    const auto start = std::chrono::steady_clock::now();
     ShellRun run(kEscape + kill + "exec sleep 300", milliseconds(-1), milliseconds(0), true);
     EXPECT_EQ(run.cause.signal, SIGKILL) << kill;
     EXPECT_EQ(process_start_time(std::stoi(run.out)), 0u) << kill << "has ended too early";
-    EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(8000)) << kill;
   }
 }
 
@@ -250,7 +249,7 @@ TEST(ChildProcess, DestroyingEndsOneThatStoppedItsSupervisors) {
     ASSERT_TRUE(started.ok());
     child = std::move(*started);
   });
-  ASSERT_TRUE(loop.run_until(done, deadline_after(std::chrono::seconds(10))));
+  ASSERT_TRUE(loop.run_until(done, deadline_after(kPatience)));
   EXPECT_TRUE(ends(std::stoi(out))) << out;
 }
 
@@ -308,7 +307,7 @@ TEST(ChildProcess, DestroyingKillsTheGroup) {
     started->reset();
     done.set();
   });
-  ASSERT_TRUE(loop.run_until(done, deadline_after(std::chrono::seconds(5))));
+  ASSERT_TRUE(loop.run_until(done, deadline_after(kPatience)));
   EXPECT_FALSE(exists(pid));
 }
 
@@ -329,7 +328,7 @@ TEST(ChildProcess, SaysWhatCannotBeRun) {
     EXPECT_NE(started.status().message().find("/no/such/folder"), std::string::npos);
     done.set();
   });
-  ASSERT_TRUE(loop.run_until(done, deadline_after(std::chrono::seconds(5))));
+  ASSERT_TRUE(loop.run_until(done, deadline_after(kPatience)));
 }
 
 TEST(ChildProcess, HasACleanStart) {

@@ -88,7 +88,7 @@ TEST_F(SecurityTest, NothingPublicStartsWithoutAToken) {
     spec.environment.insert(spec.environment.end(), environment.begin(), environment.end());
     std::filesystem::remove(spec.output);
     Program program(network_->machine(0), spec);
-    EXPECT_EQ(program.wait(10s), 1) << program.output();
+    EXPECT_EQ(program.wait(30s), 1) << program.output();
     return program.output();
   };
   const auto expect_named = [](const std::string& text, const std::string& part) {
@@ -119,7 +119,7 @@ TEST_F(SecurityTest, TheTokenNeverTravelsAndARecordedHandshakeIsWorthNothing) {
   auto node = cluster_->launch(
       1, {"env", "STARLING_SESSION_ROOT=" + folder_.file("other"), starling_program(), "start",
           "--block", "--address", through, "--bind", "127.0.0.3", "--port", std::to_string(port_)});
-  EXPECT_TRUE(cluster_->wait_for_members(3, 10s)) << node->output();
+  EXPECT_TRUE(cluster_->wait_for_members(3)) << node->output();
   const LoadOptions load{.history = history_file(), .client = 7, .seconds = 2};
   std::vector<std::string> driver = load_command(load);
   driver.insert(driver.begin(), {"env", "STARLING_SESSION_ROOT=" + folder_.file("other")});
@@ -148,14 +148,14 @@ TEST_F(SecurityTest, TheTokenNeverTravelsAndARecordedHandshakeIsWorthNothing) {
     FileDescriptor replay = stranger();
     ASSERT_TRUE(say(replay, connection.from_caller));
     // The answer is of fresh keys, under which nothing recorded is a Hello.
-    const std::string heard = hear(replay, 4096, 6s);
+    const std::string heard = hear(replay, 4096);
     EXPECT_EQ(heard.size(), HandCaller::kAnswerBytes);
-    EXPECT_TRUE(is_closed_within(replay, 6s));
+    EXPECT_TRUE(is_closed(replay));
   }
   const std::string log = cluster_->logs(400);
   EXPECT_NE(log.find("a hello that was changed on its way"), std::string::npos) << log;
   node->signal(SIGTERM);
-  node->wait(10s);
+  node->wait(30s);
   expect_serving();
 }
 
@@ -170,7 +170,7 @@ TEST_F(SecurityTest, WhoHasNoTokenOrAnotherOneIsRefused) {
     spec.environment.insert(spec.environment.end(), environment.begin(), environment.end());
     std::filesystem::remove(spec.output);
     Program program(network_->machine(1), spec);
-    EXPECT_EQ(program.wait(10s), 1) << program.output();
+    EXPECT_EQ(program.wait(30s), 1) << program.output();
     return program.output();
   };
   EXPECT_NE(ask({}, {"list", "nodes", "--address", address}).find("STARLING_TOKEN"),
@@ -195,10 +195,10 @@ TEST_F(SecurityTest, WhatIsNotProvedIsNotDecoded) {
       FileDescriptor socket = stranger();
       HandCaller caller(token, preamble(target));
       EXPECT_TRUE(say(socket, caller.first_flight()));
-      const std::string answer = hear(socket, HandCaller::kAnswerBytes, 5s);
+      const std::string answer = hear(socket, HandCaller::kAnswerBytes);
       if (!caller.take_answer(answer)) return answer;
       EXPECT_TRUE(say(socket, caller.hello(garbage)));
-      return answer + hear(socket, 4096, 6s);
+      return answer + hear(socket, 4096);
     };
     // Of one without the token nothing but that is said; with it, that these bytes are no Hello.
     const std::string refused = answer_to("not the token"), decoded = answer_to(token_);
@@ -213,9 +213,16 @@ TEST_F(SecurityTest, WhatIsNotProvedIsNotDecoded) {
   FileDescriptor socket = stranger();
   HandCaller caller(token_, preamble());
   ASSERT_TRUE(say(socket, caller.first_flight()));
-  ASSERT_TRUE(caller.take_answer(hear(socket, HandCaller::kAnswerBytes, 5s)));
-  ASSERT_TRUE(say(socket, caller.hello(std::string(64 << 10, '\0')).substr(0, 24)));
-  EXPECT_TRUE(is_closed_within(socket, 4s)) << "a Hello of 64 KiB is waited for";
+  ASSERT_TRUE(caller.take_answer(hear(socket, HandCaller::kAnswerBytes)));
+  const std::string hello = caller.hello(std::string(64 << 10, '\0'));
+  ASSERT_TRUE(say(socket, hello.substr(0, 24)));
+  EXPECT_TRUE(is_closed(socket));
+  // For its size, and not since the time for a handshake was over.
+  const std::string reason =
+      "malformed hello: " + std::to_string(hello.size() - sizeof(std::uint32_t)) + " bytes";
+  EXPECT_NE(cluster_->logs(200).find(reason), std::string::npos)
+      << "a Hello of 64 KiB is waited for\n"
+      << cluster_->logs(200);
   expect_serving();
 }
 
@@ -336,7 +343,7 @@ TEST_F(SecurityTest, ConnectionsForAHeadThatIsStoppedAreBounded) {
   }
   const FileDescriptor last = stranger();  // is taken after all of those
   ASSERT_TRUE(say(last, std::string(1000, 'x')));
-  EXPECT_TRUE(is_closed_within(last, 20s));
+  EXPECT_TRUE(is_closed(last));
   const auto descriptors = [&] {
     const std::filesystem::directory_iterator open("/proc/" + std::to_string(cluster_->node(0)) +
                                                    "/fd");
@@ -347,7 +354,7 @@ TEST_F(SecurityTest, ConnectionsForAHeadThatIsStoppedAreBounded) {
   held.clear();
   expect_serving();
   EXPECT_EQ(cluster_->members(1), 2);
-  EXPECT_TRUE(eventually([&] { return descriptors() < 100; }, 8s)) << descriptors();
+  EXPECT_TRUE(eventually([&] { return descriptors() < 100; })) << descriptors();
 }
 
 }  // namespace

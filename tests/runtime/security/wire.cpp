@@ -47,7 +47,7 @@ std::string hear(const FileDescriptor& socket, std::size_t bytes,
   return heard;
 }
 
-bool is_closed_within(const FileDescriptor& socket, std::chrono::milliseconds patience) {
+bool is_closed(const FileDescriptor& socket, std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(

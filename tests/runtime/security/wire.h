@@ -22,9 +22,10 @@ FileDescriptor dial(const std::string& host, int port);
 bool say(const FileDescriptor& socket, std::string_view bytes);
 /// Up to `bytes`, or what came until the peer closed or the time was up.
 std::string hear(const FileDescriptor& socket, std::size_t bytes,
-                 std::chrono::milliseconds patience);
-/// Whether the peer closes within that time; what it says first is dropped.
-bool is_closed_within(const FileDescriptor& socket, std::chrono::milliseconds patience);
+                 std::chrono::milliseconds patience = std::chrono::seconds(20));
+/// Waits until the peer closes; what it says first is dropped. False: it has not in that time.
+bool is_closed(const FileDescriptor& socket,
+               std::chrono::milliseconds patience = std::chrono::seconds(20));
 
 std::string preamble_bytes(const Preamble& preamble);
 /// A caller that speaks docs/wire.md by hand.
