@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""No sentence of a comment has more than 25 words: sentences.py REPOSITORY
+"""No sentence of a comment has more than 25 words, and none of README.md, docs or docs/guide more than 30: sentences.py REPOSITORY
 
 A comment is a run of `//` or `///` lines, or of `#` lines in Python, shell and CMake, without what stands behind code. An indented line is
 code, an empty one and a list's dash begin a new sentence. A sentence ends with a full stop, a question mark or an exclamation mark.
+In Markdown, a link counts as its text; tables, headings, fenced code, `<!-- -->` and the generated tables of keys are left out.
 """
 import pathlib
 import re
@@ -10,7 +11,11 @@ import subprocess
 import sys
 
 WORDS_AT_MOST = 25
+WORDS_AT_MOST_ON_A_PAGE = 30
 MARKERS = {".h": "//", ".cpp": "//", ".cu": "//", ".cuh": "//", ".inc": "//", ".capnp": "#", ".py": "#", ".sh": "#", ".cmake": "#"}
+PAGE = re.compile(r"README\.md|docs/(?:guide/)?[^/]+\.md")
+NO_PROSE = {"```": "```", "<!-- made by": "<!-- end", "<!--": "-->"}  # how a stretch of a page that has none begins and ends
+LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 ABBREVIATIONS = re.compile(r"\b(?:e\.g|i\.e|et al|vs|cf|Sec|Eq|no)\.$")
 
 
@@ -32,16 +37,50 @@ def comments(lines, marker):
         words.append(body.strip())
 
 
+def prose(lines):
+    """The lines of a page; empty instead of its tables, headings, code, comments and generated tables of keys."""
+    end = None
+    for line in lines:
+        text = line.strip()
+        begin = None if end else next((mark for mark in NO_PROSE if text.startswith(mark)), None)
+        if begin:
+            end, text = NO_PROSE[begin], text.removeprefix(begin)
+        yield "" if end or text.startswith(("|", "#")) else text
+        if end and end in text:
+            end = None
+
+
+def paragraphs(lines):
+    """Yields (line number, text) for each paragraph and each item of a list on a page."""
+    start, words = 0, []
+    for number, text in enumerate([*prose(lines), ""], 1):
+        if words and (not text or re.match(r"(?:[-*+]|\d+[.)]) ", text)):
+            yield start, LINK.sub(r"\1", " ".join(words))
+            words = []
+        if text:
+            start = start if words else number
+            words.append(text)
+
+
 def sentences(text):
     """The sentences of a piece."""
     begun = []
     for word in text.split():
         begun.append(word)
-        if re.search(r"[.!?][)\"'`]*$", word) and not ABBREVIATIONS.search(" ".join(begun[-2:])):
+        if re.search(r"[.!?][])\"'`*_]*$", word) and not ABBREVIATIONS.search(" ".join(begun[-2:])):
             yield " ".join(begun)
             begun = []
     if begun:
         yield " ".join(begun)
+
+
+def pieces(path, name):
+    """How many words a sentence of the file may have, and the file's texts with their lines."""
+    marker = "#" if path.name == "CMakeLists.txt" else MARKERS.get(path.suffix)
+    lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+    if PAGE.fullmatch(name):
+        return WORDS_AT_MOST_ON_A_PAGE, paragraphs(lines)
+    return WORDS_AT_MOST, comments(lines, marker) if marker else ()
 
 
 def main():
@@ -49,14 +88,11 @@ def main():
     listed = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True, check=True).stdout.split("\n")
     found = 0
     for name in listed:
-        path = root / name
-        marker = "#" if path.name == "CMakeLists.txt" else MARKERS.get(path.suffix)
-        if marker is None or not path.is_file():
-            continue
-        for line, text in comments(path.read_text(errors="replace").splitlines(), marker):
+        at_most, texts = pieces(root / name, name)
+        for line, text in texts:
             for sentence in sentences(text):
                 count = sum(1 for word in sentence.split() if re.search(r"\w", word))
-                if count > WORDS_AT_MOST:
+                if count > at_most:
                     found += 1
                     print(f"{name}:{line}: {count} words: {sentence}")
     return 1 if found else 0
