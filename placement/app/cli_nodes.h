@@ -1,4 +1,5 @@
-// For commands that ask every node of a cluster itself, rather than the head.
+// NodeSet: connections with every node of a cluster, for commands that ask the nodes rather than
+// the head.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// CommandRun: one run of a command with a time limit: its stdout up to a size, the end of its
-// stderr, its exit code.
+// CommandRun: one run of a command with a time limit. Its result is its stdout up to a size, the
+// end of its stderr, and its exit code.
 #pragma once
 
 #include <chrono>

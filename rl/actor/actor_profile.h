@@ -1,4 +1,4 @@
-// ProfiledActor: how an actor of a training run is profiled.
+// ProfiledActor: the base of a training run's actors, with the calls that record a profile.
 #pragma once
 
 #include "rl/model/aten_spans.h"

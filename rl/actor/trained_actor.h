@@ -1,4 +1,4 @@
-// TrainedActor: what the actors around workers that learn have in common.
+// TrainedActor: the calls that all actors around learning workers have: saving, loading, watching.
 #pragma once
 
 #include <memory>

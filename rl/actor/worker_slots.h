@@ -1,4 +1,4 @@
-// WorkerSlots: where the workers of a run are placed, and with what.
+// WorkerSlots: the bundles in which the workers of a run are placed, with their CPUs and devices.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// CoDaPO: what there is to learn from a prompt; 2026, arXiv:2606.07950. It depends on how sure the
+// CoDaPO's value of a prompt for learning; 2026, arXiv:2606.07950. It depends on how sure the
 // policy is of its responses and how many of them are right. Plain numbers, without torch.
 #pragma once
 

@@ -1,4 +1,4 @@
-// FolderLock: one run at a time writes to a folder.
+// FolderLock: the lock by which one run at a time writes to a folder.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Manifest: which files a checkpoint has, and the hashes by which a damaged one is known.
+// Manifest: the list of a checkpoint's files, with hashes that reveal damaged ones.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// ModelIdentity: which model a run trains, so that a checkpoint is not gone on from with another.
+// ModelIdentity: the name and fingerprint of the model that a run trains. A checkpoint of another
+// model is refused by them.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// PipelineLinks: what the stages of a pipeline tell one another while several passes are in flight.
+// PipelineLinks: the messages between the stages of a pipeline while several passes are in flight.
 #pragma once
 
 #include <atomic>

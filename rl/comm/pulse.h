@@ -1,4 +1,4 @@
-// Pulse: where a rank stands, as others may ask it while it is in a call.
+// Pulse: a rank's progress, which others may ask for while the rank is in a call.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// KeyNames: which value counts of a key that is set by several of its names.
+// KeyNames: the choice between the values of a key that is set by several of its names.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// PreferenceMapping: how a stored row becomes two responses of which one is better, or one that is
-// wanted or not.
+// PreferenceMapping: the way from a stored row to two responses of which one is better, or to one
+// that is wanted or not.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// RowMapping: how a stored row becomes a prompt with what judges its answers.
+// RowMapping: the way from a stored row to a prompt with what judges its answers.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// RowOrder: which rows come next, where that follows from how training goes or from code of the
-// user's, rather than from a seed alone (sampler.h).
+// RowOrder: the order of rows by the course of training or by custom code, rather than by a seed
+// alone (sampler.h).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Sampler: which rows come next. Its whole state is three numbers, so that a resumed run sees the
-// same order.
+// Sampler: the order of rows by a seed. Its whole state is three numbers, so that a resumed run
+// sees the same order.
 #pragma once
 
 #include <cstdint>

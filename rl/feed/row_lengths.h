@@ -1,4 +1,5 @@
-// RowLengths: how many tokens the rows of a data set have, for what a pass over some of them takes.
+// RowLengths: the numbers of tokens of a data set's rows, from which follows what a pass over some
+// of them takes.
 #pragma once
 
 #include <algorithm>

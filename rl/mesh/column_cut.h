@@ -1,4 +1,4 @@
-// ColumnCut: which of a tensor's columns, or of its rows, each rank of a team has.
+// ColumnCut: a tensor's columns, or its rows, divided over the ranks of a team.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// MatrixDeal: which rank computes what needs a matrix whole, where ranks keep parts of an arena.
+// MatrixDeal: the assignment of whole matrices to ranks that keep parts of an arena, for work that
+// needs a matrix whole.
 #pragma once
 
 #include <cstdint>

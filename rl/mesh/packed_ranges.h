@@ -1,4 +1,4 @@
-// PackedRanges: where the elements of a set lie when they stand one after the other.
+// PackedRanges: the places of a set's elements when they stand one after the other.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// PassSharing: how ranks make their passes together.
+// PassSharing: the division of a pass over the ranks of a team.
 #pragma once
 
 #include <cstdint>

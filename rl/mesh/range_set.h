@@ -1,4 +1,4 @@
-// RangeSet: which elements of an arena.
+// RangeSet: a set of an arena's elements.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Which rank keeps what of an arena that is gathered, and whose gradients are added up, unit by
-// unit.
+// The homes of an arena that ranks gather, and add gradients up in, unit by unit: what each rank
+// keeps.
 #pragma once
 
 #include <cstdint>

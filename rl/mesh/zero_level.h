@@ -1,4 +1,4 @@
-// ZeroLevel: what of a model in training is cut over the ranks.
+// ZeroLevel: the parts of a model in training that are divided over the ranks.
 #pragma once
 
 namespace rl {

@@ -1,6 +1,5 @@
-// What one model family adds: how its config reads, and which parameters it has for which part.
-// A new family is one file that defines a Family, and its line in family.cpp
-// (docs/guide/new-family.md).
+// Family: one model family's reader of config.json and its plan of parameters by part. A new family
+// is one file that defines a Family, and its line in family.cpp (docs/guide/new-family.md).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
-// What a model has besides, or instead of, the output layer over its vocabulary: numbers for each
-// token, from the same last hidden state.
+// Heads of a model, next to its output layer over the vocabulary or in its place. A head gives
+// numbers for each token, from the same last hidden state.
 #pragma once
 
 #include <cstdint>

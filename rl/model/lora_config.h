@@ -1,4 +1,4 @@
-// What a LoRA adapter is like, as PEFT's adapter_config.json says it.
+// LoraConfig: a LoRA adapter's shape and scale, as in PEFT's adapter_config.json.
 #pragma once
 
 #include <cstdint>

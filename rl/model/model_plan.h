@@ -1,5 +1,5 @@
-// Which parameters a model has, and which part each plays: what a family says, and what the one
-// definition of a pass (graph.h) reads.
+// ModelPlan: the parameters of a model and the part that each plays. A family makes it, and the one
+// definition of a pass (graph.h) reads it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How a pass computes: values that go with it through graph and operations, and into what its
-// backward pass captures.
+// PassOptions: precision, recomputation and the like of one pass. Values that go with it through
+// graph and operations, and into what its backward pass captures.
 #pragma once
 
 #include <ATen/core/Tensor.h>

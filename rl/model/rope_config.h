@@ -1,4 +1,4 @@
-// How a checkpoint's rotary positions turn, and how its context was stretched.
+// RopeConfig: a checkpoint's rotary positions, and the stretching of its context.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which parameters of a model Muon makes orthogonal steps on.
+// The parameters of a model on which Muon makes orthogonal steps.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// LearnerPart: what one rank writes of a checkpoint that all ranks write together.
+// LearnerPart: one rank's part of a checkpoint that all ranks write together.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// LearnerSnapshot: what a learner saves, as a copy, so that the files are written while it learns
+// LearnerSnapshot: a copy of what a learner saves, so that the files are written while it learns
 // on.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What Muon lets one choose.
+// MuonOptions: the settings of Muon.
 #pragma once
 
 namespace rl {

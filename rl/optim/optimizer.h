@@ -1,6 +1,6 @@
-// What optimizers have in common, AdamW over one contiguous arena, and the norm that gradient
-// clipping needs. Plain pointers, no torch. Invariant: results depend on the data alone, not on the
-// number of threads.
+// The interface of optimizers, AdamW over one contiguous arena, and the norm for gradient clipping.
+// Plain pointers, no torch. Invariant: results depend on the data alone, not on the number of
+// threads.
 #pragma once
 
 #include <cstdint>

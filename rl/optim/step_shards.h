@@ -1,4 +1,4 @@
-// StepShards: how the ranks share an optimizer step.
+// StepShards: the division of an optimizer step over the ranks.
 #pragma once
 
 #include <cstdint>

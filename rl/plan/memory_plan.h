@@ -1,4 +1,4 @@
-// How much memory the processes of a run will take, from the model's configuration alone. Pure
+// The memory that the processes of a run will take, from the model's configuration alone. Pure
 // arithmetic.
 #pragma once
 

@@ -1,5 +1,4 @@
-// Recording: what one process did while it was profiled. A value that travels from workers to the
-// controller.
+// Recording: the profile of one process. A value that travels from workers to the controller.
 #pragma once
 
 #include <cstdint>

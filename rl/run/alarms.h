@@ -1,4 +1,4 @@
-// Alarms: runs that go wrong in known ways, told by their metrics. Pure: no clock, no log.
+// Alarms: the detection, by metrics, of runs that go wrong in known ways. Pure: no clock, no log.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// FeedStage: what stages have in common that draw their steps from a feed, for one group of
-// workers.
+// FeedStage: the base of stages that take their steps from a feed, for one group of workers.
 #pragma once
 
 #include <cstdint>

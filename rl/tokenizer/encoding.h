@@ -1,5 +1,5 @@
-// Encoding: what a text becomes besides ids, and how texts are cut and filled up to make a batch.
-// The numbers are those of Hugging Face's tokenizers.
+// Encoding: a text's ids with offsets and masks, and the truncation and padding of texts to a
+// batch. The numbers are those of Hugging Face's tokenizers.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// How the workers of a role that is not trained keep its weights, as a configuration says it.
+// FrozenSharding: the division of an untrained role's weights over its workers, as a configuration
+// has it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What objectives of a policy are worked out from.
+// ObjectiveInputs: the tensors that objectives of a policy are computed from.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// What policy and critic workers need to know, read from the configuration once.
+// PolicyOptions: the settings of policy and critic workers, read from the configuration once.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What models say of the learned tokens of a RolloutBatch: the scoring that the roles share.
+// Scores of the learned tokens of a RolloutBatch by a model: the scoring that the roles share.
 #pragma once
 
 #include <cstdint>

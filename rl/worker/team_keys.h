@@ -1,5 +1,5 @@
-// How the workers of a role share its passes (tensor, sequence, expert and pipeline parallelism),
-// as a configuration says it.
+// The keys of a configuration by which the workers of a role share its passes: tensor, sequence,
+// expert and pipeline parallelism.
 #pragma once
 
 #include <cstdint>

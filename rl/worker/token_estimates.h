@@ -1,4 +1,4 @@
-// What a critic makes of a worker's samples: values, returns and advantages of every response
+// A critic's estimates for a worker's samples: values, returns and advantages of every response
 // token. Shared by a separate critic and one that shares the policy's backbone.
 #pragma once
 

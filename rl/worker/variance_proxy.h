@@ -1,5 +1,5 @@
-// How noisy a step's gradient is, estimated without any gradient of a single sample: verl's
-// variance_proxy/... metrics.
+// verl's variance_proxy/... metrics: the noise of a step's gradient, estimated without any gradient
+// of a single sample.
 #pragma once
 
 #include <cstdint>

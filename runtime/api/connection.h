@@ -1,4 +1,4 @@
-// Connection: what the parts of a program's runtime share of its connection to the cluster.
+// Connection: the connection to the cluster that the parts of a program's runtime share.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Until: how long a blocking method of the runtime waits.
+// Until: the time limit of a blocking method of the runtime.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// CallContext: what a running method may ask about its call.
+// CallContext: a running method's view of its call: cancellation and the time that is left.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,4 @@
-// CallTarget: what a caller knows of the actor that it calls: its identity, its methods, and how
-// long calls of them may take.
+// CallTarget: the called actor's identity, its methods, and how long calls of them may take.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// CallerContext: what the callers' side of all actors of a process shares: the parts of the process
-// that its clients, links, streams and tasks need.
+// CallerContext: the parts of a process that the callers' side of all actors shares. Its clients,
+// links, streams and tasks need them.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// ExecutionOptions: how an actor runs its calls. What its process needs to know of ActorOptions.
+// ExecutionOptions: the part of ActorOptions that says how an actor's process runs its calls.
 #pragma once
 
 #include <cstddef>

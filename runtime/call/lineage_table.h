@@ -1,4 +1,4 @@
-// LineageTable: bounds what a process keeps to make lost objects again.
+// LineageTable: the lineages by which a process makes lost objects again, within a limit of bytes.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Methods: what a call names. On the wire a method is a 64-bit hash of class, name and signature.
+// Methods of actors, with their names and options. On the wire a method is a 64-bit hash of class,
+// name and signature.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// NodeOfCallers: what callers ask, over the process's connection to its node.
+// NodeOfCallers: callers' questions to the node, over the process's connection to it.
 #pragma once
 
 #include <memory>

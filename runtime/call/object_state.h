@@ -1,5 +1,5 @@
-// ObjectState: one immutable object as this process knows it: still being computed, here, in shared
-// memory, or failed.
+// ObjectState: one immutable object as this process knows it. It is still being computed, here, in
+// shared memory, or failed.
 #pragma once
 
 #include <atomic>

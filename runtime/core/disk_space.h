@@ -1,4 +1,4 @@
-// Disks: what is free on them, and how much of it may be taken.
+// DiskSpace: the free space of a disk, and how much of it may be taken.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// PrintablePieces: what to write of a text that comes in pieces.
+// PrintablePieces: the printable form of a text that comes in pieces.
 #pragma once
 
 #include <string>

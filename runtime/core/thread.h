@@ -1,4 +1,4 @@
-// Thread: how the runtime makes threads.
+// Thread: a std::thread whose start may fail with a Status, and that a simulation can run.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// GroupRequests: what clients ask of placement groups: to create, find, await and remove them.
+// GroupRequests: clients' requests to create, find, await and remove placement groups.
 #pragma once
 
 #include <string>

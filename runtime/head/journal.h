@@ -1,6 +1,6 @@
-// Journal: where what the head knows outlives its process. Keys and values, written in batches of
-// which each is recorded whole or not at all, in order. sqlite_journal.h is the one that is used; a
-// replicated store can take its place.
+// Journal: the store in which the head's state outlives its process. Keys and values, written in
+// batches of which each is recorded whole or not at all, in order. sqlite_journal.h is the one that
+// is used; a replicated store can take its place.
 #pragma once
 
 #include <cstdint>

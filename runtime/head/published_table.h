@@ -1,5 +1,5 @@
-// PublishedTable: which versions of which names the cluster keeps, and where. Part of
-// ClusterTables.
+// PublishedTable: the published versions of each name that the cluster keeps, and where they are.
+// Part of ClusterTables.
 #pragma once
 
 #include <cstdint>

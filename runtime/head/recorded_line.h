@@ -1,4 +1,5 @@
-// RecordedLine: what leaves the head, held back until the journal has what was decided before it.
+// RecordedLine: the queue of actions that leave the head once the journal has what was decided
+// before them.
 #pragma once
 
 #include <array>

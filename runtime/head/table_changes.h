@@ -1,4 +1,4 @@
-// TableChanges: what of a table has changed since a journal asked last.
+// TableChanges: the keys of a table that have changed since the journal asked last.
 #pragma once
 
 #include <set>

@@ -1,4 +1,5 @@
-// Reservations: what of a node belongs to placement groups, as the head has it held in two phases.
+// Reservations: the resources of a node that placement groups hold, reserved by the head in two
+// phases.
 #pragma once
 
 #include <cstdint>

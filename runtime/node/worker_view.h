@@ -1,4 +1,4 @@
-// WorkerView: what a node shows of its worker processes to callers that ask what it does.
+// WorkerView: the read-only view of a node's worker processes for introspection.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// LineMerger: what many workers write becomes a driver's output: a prefix tells whose line it is,
-// and the same line of many is shown once.
+// LineMerger: a driver's output of the lines of many workers. A prefix tells whose line it is, and
+// the same line of many is shown once.
 #pragma once
 
 #include <deque>

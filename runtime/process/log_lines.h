@@ -1,4 +1,4 @@
-// LogLines: what a worker wrote.
+// LogLines: whole lines that a worker wrote, with their job, worker and node.
 #pragma once
 
 #include <cstdint>

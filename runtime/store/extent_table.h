@@ -1,4 +1,4 @@
-// ExtentTable: which ranges of the segment are leased to whom, and who pins them. Plain bookkeeping
+// ExtentTable: the leased ranges of the segment, with their holders and pins. Plain bookkeeping
 // without I/O.
 //
 // Invariant: A range is in exactly one place:

@@ -1,4 +1,4 @@
-// ObjectLocation: where the bytes of a sealed object lie. It travels inside of references.
+// ObjectLocation: the place of a sealed object's bytes. It travels inside of references.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Endpoint: where a process listens, as users and messages write it.
+// Endpoint: the address at which a process listens, as users and messages write it.
 #pragma once
 
 #include <cstdint>

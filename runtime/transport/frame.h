@@ -1,4 +1,4 @@
-// Frames: what travels on an authenticated connection. docs/wire.md describes the bytes.
+// Frame: the unit of traffic on an authenticated connection. docs/wire.md describes the bytes.
 #pragma once
 
 #include <cstddef>

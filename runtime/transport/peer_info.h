@@ -1,4 +1,4 @@
-// PeerInfo: who is at the other end of a connection.
+// PeerInfo: the identity of the process at the other end of a connection.
 #pragma once
 
 #include <sys/types.h>

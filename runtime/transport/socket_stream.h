@@ -1,5 +1,5 @@
-// SocketStream: how a channel's bytes travel on its socket, as they are or in encrypted records.
-// Private to runtime/transport.
+// SocketStream: a channel's bytes on its socket, as they are or in encrypted records. Private to
+// runtime/transport.
 #pragma once
 
 #include <cstddef>

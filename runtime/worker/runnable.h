@@ -1,4 +1,4 @@
-// Runnable: what an ActorExecutor gives turns to.
+// Runnable: the interface of a line of jobs to which an ActorExecutor gives turns.
 #pragma once
 
 #include <cstddef>

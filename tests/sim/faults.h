@@ -1,4 +1,4 @@
-// Faults: what goes wrong in a simulated cluster, by the dice.
+// Faults: the random faults of a simulated cluster.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Ledger: what every call was promised, what callers were told, and what ran; and whether these
-// agree.
+// Ledger: the record of what calls were promised, what callers were told, and what ran, with the
+// check that these agree.
 #pragma once
 
 #include <cstdint>

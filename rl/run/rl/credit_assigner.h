@@ -1,5 +1,6 @@
-// CreditAssigner: how much each response, or each of its tokens, is to be made more or less likely.
-// One class per family of estimators; see credit_factory.h for which of them a run has.
+// CreditAssigner: the advantages of responses or of their tokens. They say how much more or less
+// likely each is to become. One class per family of estimators; see credit_factory.h for which of
+// them a run has.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// PromptSource: which prompts a step is of.
+// PromptSource: the interface that gives a step its prompts.
 #pragma once
 
 #include <cstdint>

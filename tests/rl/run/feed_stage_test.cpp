@@ -1,4 +1,4 @@
-// What stages do that draw from a feed, with a feed that counts and workers that note their calls.
+// FeedStage with a feed that counts and workers that note their calls.
 #include "rl/run/feed_stage.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the configuration makes of policy, schedule and slots.
+// Options of policy, schedule and slots as read from a configuration.
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What the ranks of a shared pass tell one another. Ranks are threads.
+// Messages between the ranks of a shared pass. Ranks are threads.
 #include "rl/worker/shared_pass.h"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// History: what clients of a cluster asked for and were told, and what must be true of it. It is in
-// a file that many processes append to.
+// History: the requests of a cluster's clients and their answers, with the checks that must hold.
+// It is in a file that many processes append to.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// In which order the users' placement groups, among them the places of jobs, look for room.
+// The order in which the users' placement groups, among them the places of jobs, look for room.
 #include "runtime/head/group_queue.h"
 
 #include <algorithm>

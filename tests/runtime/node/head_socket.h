@@ -1,4 +1,5 @@
-// HeadSocket: where a node's parts find a head, which comes and goes as the test says.
+// HeadSocket: the address at which a node's parts find a head, which comes and goes as the test
+// says.
 #pragma once
 
 #include <gtest/gtest.h>
