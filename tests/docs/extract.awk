@@ -4,7 +4,7 @@
 # line above tells how, and further comments hold what a reader need not see:
 #   <!-- test: declarations -->         the block stands at namespace scope
 #   <!-- test: statements -->           it stands in a function with `Runtime& rt`, one function for each `## ` section;
-#                                       a section's code is a namespace of its own that uses `runtime`
+#                                       a section's code is a separate namespace that uses `runtime`
 #   <!-- test: hidden declarations      lines of code at that place, up to `-->`; `hidden main` puts them into main,
 #   ... -->                             where actors are registered
 # A block with neither is an error, told by a NAME_blocks.cpp that does not compile.

@@ -1,5 +1,5 @@
-// Encrypted records of a peer, from anybody who can write into its connection: nothing but what the
-// peer sealed may reach the reader.
+// Encrypted records of a peer, from any process that can write into its connection: nothing but
+// what the peer sealed may reach the reader.
 #include <sys/socket.h>
 
 #include <cstdlib>

@@ -72,7 +72,7 @@ class World final : public runtime::Simulation {
   /// A process whose main thread runs `main`.
   std::shared_ptr<Process> start(std::string name, std::map<std::string, std::string> variables,
                                  std::function<void()> main);
-  /// Ends it at this moment, wherever it is: nothing that it does from now on is seen by anybody.
+  /// Ends it at this moment, wherever it is: nothing that it does from now on is seen.
   /// Its threads return within the call, for which no time passes. Not from inside of a thread.
   void crash(Process& process, Farewell farewell);
   /// It runs nothing for a while.

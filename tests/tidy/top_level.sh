@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The top level holds these and dot files, nothing else; no file names a path of somebody's machine.
+# The top level holds these and dot files, nothing else; no file names a path of a developer's machine.
 set -uo pipefail
 cd "${1:?source folder}" || exit 1
 bad=0
@@ -11,5 +11,5 @@ for entry in ${tracked:-$(ls)}; do
 done
 home_path='/(root|home/[a-z]+|var/tmp)/'
 found=$(git grep -nE "$home_path" -- . ':!tests/tidy' 2>/dev/null | head)
-[ -z "$found" ] || { echo "$found"; echo '  ^ a path of somebody'"'"'s machine'; bad=1; }
+[ -z "$found" ] || { echo "$found"; echo '  ^ a path of one machine'; bad=1; }
 exit $bad

@@ -109,7 +109,7 @@ TEST_F(PlannerTest, StopsAtItsLimits) {
   EXPECT_EQ(step().add.size(), 4u);  // of the type
   EXPECT_EQ(planner().demand()[0].unmet, 96u);
   config_.types[0].max_nodes = 100;
-  add_node({{"CPU", 1}});  // somebody else's
+  add_node({{"CPU", 1}});  // not the autoscaler's
   planner_.reset();
   EXPECT_EQ(step().add.size(), 4u);  // 6 in all
   EXPECT_EQ(planner().demand()[0].reason, "max_nodes, 6, is reached");

@@ -101,8 +101,8 @@ TEST_F(ClusterSchedulerTest, GroupsReserveAllOrNothing) {
   auto inside = actor({{"CPU", 1}});
   inside.bundle = runtime::BundleSlot{fits.group, 0};
   EXPECT_EQ(scheduler_.place_actor(inside)->node, nodes->nodes[0]);
-  auto beside = actor({{"CPU", 2}});
-  EXPECT_FALSE(scheduler_.place_actor(beside).ok());
+  auto ungrouped = actor({{"CPU", 2}});
+  EXPECT_FALSE(scheduler_.place_actor(ungrouped).ok());
   auto larger = actor({{"CPU", 3}});
   larger.bundle = inside.bundle;
   EXPECT_EQ(scheduler_.place_actor(larger).status().code(),
@@ -113,7 +113,7 @@ TEST_F(ClusterSchedulerTest, GroupsReserveAllOrNothing) {
 
   scheduler_.remove_group(fits.group);
   scheduler_.release_actor(inside.actor);
-  EXPECT_TRUE(scheduler_.place_actor(beside).ok());
+  EXPECT_TRUE(scheduler_.place_actor(ungrouped).ok());
 }
 
 TEST_F(ClusterSchedulerTest, ForgetsALostNode) {
@@ -160,10 +160,10 @@ TEST_F(ClusterSchedulerTest, BundlesHaveGpusOfTheirOwn) {
   ASSERT_TRUE(place.ok());
   EXPECT_EQ(place->gpus[1], (GpuList{0, 1}));
   EXPECT_EQ(place->gpus[0], GpuList{2});
-  auto inside = actor({{"GPU", 1}}), beside = actor({{"GPU", 1}});
+  auto inside = actor({{"GPU", 1}}), ungrouped = actor({{"GPU", 1}});
   inside.bundle = runtime::BundleSlot{spec.group, 1};
   EXPECT_EQ(scheduler_.place_actor(inside)->gpus, GpuList{0});
-  EXPECT_EQ(scheduler_.place_actor(beside)->gpus, GpuList{3});
+  EXPECT_EQ(scheduler_.place_actor(ungrouped)->gpus, GpuList{3});
 }
 
 TEST_F(ClusterSchedulerTest, WhatAnActorUsesOutlivesItsGroup) {
@@ -194,9 +194,9 @@ TEST_F(ClusterSchedulerTest, ARestartedHeadGoesOnWithTheSameGpus) {
   scheduler_.restore_actor(orphan, {node, {}});
   EXPECT_EQ(scheduler_.available(node), (runtime::ResourceMap{{"CPU", 3}, {"GPU", 1}}));
   EXPECT_EQ(scheduler_.place_actor(actor({{"GPU", 1}}))->gpus, GpuList{0});
-  auto beside = actor({{"GPU", 1}});
-  beside.bundle = inside.bundle;
-  EXPECT_EQ(scheduler_.place_actor(beside)->gpus, GpuList{1});
+  auto second = actor({{"GPU", 1}});
+  second.bundle = inside.bundle;
+  EXPECT_EQ(scheduler_.place_actor(second)->gpus, GpuList{1});
 }
 
 TEST_F(ClusterSchedulerTest, PrefersANodeOrInsists) {

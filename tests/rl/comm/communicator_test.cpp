@@ -130,8 +130,8 @@ TEST_P(CommunicatorTest, ARoundOfNothingIsZero) {
   on_ranks(GetParam(), 2, [](Communicator& group) {
     SumRounds<float> rounds;
     std::vector<float> values{-0.0F, 5.0F, 7.0F};
-    const std::vector<std::uint8_t> nobody{0, 0};
-    ASSERT_TRUE(group.reduce_round(values, rounds, nobody, true).ok());
+    const std::vector<std::uint8_t> no_rank{0, 0};
+    ASSERT_TRUE(group.reduce_round(values, rounds, no_rank, true).ok());
     EXPECT_EQ(values, (std::vector<float>{0, 0, 0}));
   });
 }

@@ -194,7 +194,6 @@ TEST(RowSource, ReadsCsv) {
             "data file " + twice.path() + ": the first line names column 'a' twice");
 }
 
-// Reading one would wait for somebody to write.
 // As Python's csv and pandas read it: only a quote at the beginning of a field quotes it.
 TEST(RowSource, QuotesWithinAFieldAreCharacters) {
   const auto texts = [](const std::string& name, const std::string& text) {
@@ -237,6 +236,7 @@ TEST(RowSource, ColumnsWithOneNameAreRefused) {
   }
 }
 
+// Reading one would wait for a writer.
 TEST(RowSource, APipeIsNoDataFile) {
   const TempFile place("", ".jsonl");
   const std::string pipe = place.path() + ".pipe.jsonl";

@@ -105,10 +105,10 @@ def compare(program, work, address):
         a, b = layout(ours / "hub", repo), layout(theirs / "hub", repo)
         check(f"{what}: same blobs, refs and snapshots ({len(b)} entries)", a == b and len(b) > 5, json.dumps([sorted(a), sorted(b)], indent=1))
         # No server answers here, so that whatever is fetched again fails.
-        nobody = "http://127.0.0.1:1"
-        taken = reference(repo, nobody, ours, revision, offline=True)
+        unreachable = "http://127.0.0.1:1"
+        taken = reference(repo, unreachable, ours, revision, offline=True)
         check(f"{what}: huggingface_hub reads starling's cache offline", taken.returncode == 0 and str(ours) in taken.stdout, taken.stderr)
-        taken = starling(program, name, work / "out", nobody, theirs, offline=True)
+        taken = starling(program, name, work / "out", unreachable, theirs, offline=True)
         check(f"{what}: starling reads huggingface_hub's cache offline", taken.returncode == 0, taken.stderr)
         again = reference(repo, endpoint, ours, revision, token=token)
         check(f"{what}: huggingface_hub adds nothing to starling's cache", again.returncode == 0 and layout(ours / "hub", repo) == a, again.stderr)

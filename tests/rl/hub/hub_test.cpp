@@ -311,10 +311,10 @@ TEST_F(Hub, RefusalsNameTheCure) {
   const Status down = fetch("org/name", with("down")).status();
   EXPECT_EQ(down.code(), ErrorCode::kUnavailable);
   EXPECT_NE(down.message().find("HTTP 503"), std::string::npos) << down.message();
-  HubOptions nobody = options_;
-  nobody.endpoint = "http://127.0.0.1:1";
-  nobody.attempts_max = 2;
-  const Status away = fetch("org/name", nobody).status();
+  HubOptions unreachable = options_;
+  unreachable.endpoint = "http://127.0.0.1:1";
+  unreachable.attempts_max = 2;
+  const Status away = fetch("org/name", unreachable).status();
   EXPECT_EQ(away.code(), ErrorCode::kUnavailable);
   EXPECT_NE(away.message().find("Check the network"), std::string::npos) << away.message();
 }

@@ -77,8 +77,8 @@ TEST(MatrixDeal, AMatrixIsWorkedOnWhereMostOfItIsKept) {
   EXPECT_EQ(deal.most_in_piece(), 8) << "half of matrix 1, or of 3, comes from the other rank";
 }
 
-// Where each rank has all of the arena, it is sent all matrices of a turn. They come in so many
-// pieces that it needs room for about one.
+// Where each rank has all of the arena, it is sent all matrices of a turn. They come in small
+// pieces, so that it needs room for about one matrix.
 TEST(MatrixDeal, ManyMatricesComeInPieces) {
   std::vector<ArenaMatrix> matrices;
   for (std::int64_t i = 0; i < 8; ++i) matrices.push_back({i * 100, 10, 10});

@@ -107,7 +107,7 @@ TEST_F(GradientArenaTest, MemoryThatIsGivenBackIsNotTouched) {
   vector.add_gradient(at::ones({2}));
   arena_.forget();
   arena_.drop();
-  memory("vector").fill_(7);  // somebody else's now
+  memory("vector").fill_(7);  // it belongs to others now
   EXPECT_TRUE(arena_.settled().view("vector").equal(at::full({2}, 7)));
   arena_.renew();
   EXPECT_TRUE(arena_.settled().arena().equal(at::zeros({arena_.memory().arena_size()})));

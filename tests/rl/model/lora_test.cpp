@@ -72,7 +72,7 @@ TEST(Lora, EqualsPeft) {
     for (std::size_t i = 0; i < expected.size(); ++i)
       ASSERT_NEAR(last.const_data_ptr<float>()[i], expected[i], 1e-4) << how << i;
   };
-  check_logits("beside ");
+  check_logits("not merged ");
   model->enable_gradients();
   EXPECT_NEAR(loss(*model, batch, /*backward=*/true), reference["loss"].get<double>(), 1e-5);
   std::size_t compared = 0;
@@ -152,12 +152,13 @@ TEST(Lora, WorksWithEveryFamily) {
     EXPECT_NEAR(gradient[at].item<double>(), expected, 0.03 * std::abs(expected) + 2e-4)
         << largest->b;
 
-    const at::Tensor beside = logits(*model, testing::two_sequences()).clone();
-    EXPECT_GT((beside - base).abs().max().item<float>(), 1e-3F) << "it changes something";
+    const at::Tensor adapted = logits(*model, testing::two_sequences()).clone();
+    EXPECT_GT((adapted - base).abs().max().item<float>(), 1e-3F) << "it changes something";
     ASSERT_TRUE(model->merge_adapter("it").ok());
-    EXPECT_LE((logits(*model, testing::two_sequences()) - beside).abs().max().item<float>(), 2e-4F);
+    EXPECT_LE((logits(*model, testing::two_sequences()) - adapted).abs().max().item<float>(),
+              2e-4F);
     ASSERT_TRUE(model->unmerge_adapter().ok());
-    EXPECT_TRUE(logits(*model, testing::two_sequences()).equal(beside)) << "to the bit";
+    EXPECT_TRUE(logits(*model, testing::two_sequences()).equal(adapted)) << "to the bit";
     ASSERT_TRUE(model->use_adapter("").ok());
     EXPECT_TRUE(logits(*model, testing::two_sequences()).equal(base));
   }

@@ -118,7 +118,7 @@ TEST(UnitSums, OfATeamTheRankAddsThatHasTheGradient) {
   });
 }
 
-// Is told of passes behind the sums, and asks which units' gradients have memory then.
+// Notified of passes after the sums, it asks which units' gradients have memory then.
 class MemoryWatch final : public LayerListener {
  public:
   explicit MemoryWatch(const UnitRank& rank) : rank_(rank) { rank_.model.tell(*this); }

@@ -15,7 +15,7 @@ std::int64_t matrices_bytes(MemoryOptions options) {
   return -1;
 }
 
-// The largest matrices have 16 x 8 elements. Beside one stand its next iterate and two squares of
+// The largest matrices have 16 x 8 elements. With one go its next iterate and two squares of
 // its shorter side, and room for as much of another worker's.
 TEST(MuonMemory, IsAMatrixWithWhatItsProductsNeed) {
   constexpr std::int64_t kAlone = 4 * (128 + 128 + 2 * 64);

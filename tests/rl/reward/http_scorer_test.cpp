@@ -106,13 +106,13 @@ TEST_F(HttpScorerTest, ServersThatCannotBeUsedAreFoundAtOnce) {
   EXPECT_EQ(score(with_token, {"abc"}).scores.at(0).value, 3);
   EXPECT_NE(HttpScorer::create(options("/missing")).status().message().find("answered 404"),
             std::string::npos);
-  HttpScorerOptions nobody = options("/");
-  nobody.url = "http://127.0.0.1:1/score";
-  const auto status = HttpScorer::create(nobody).status();
+  HttpScorerOptions unreachable = options("/");
+  unreachable.url = "http://127.0.0.1:1/score";
+  const auto status = HttpScorer::create(unreachable).status();
   EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
   EXPECT_NE(status.message().find("127.0.0.1:1"), std::string::npos) << status.message();
-  nobody.url = "ftp://x";
-  EXPECT_EQ(HttpScorer::create(nobody).status().code(), ErrorCode::kInvalidArgument);
+  unreachable.url = "ftp://x";
+  EXPECT_EQ(HttpScorer::create(unreachable).status().code(), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ def list_of(data_sources, solution_strs, ground_truths, extra_infos):
     return [number(None, text, None) for text in solution_strs]
 async def fails(**arguments):
     await until_the_loop_comes_round()
-    raise ValueError("nobody answers")
+    raise ValueError("no answer")
 async def hangs(**arguments): await asyncio.Event().wait()
 async def generator(**arguments): yield 1.0
 )python";

@@ -180,14 +180,14 @@ TEST_F(SandboxScorerTest, ServersThatCannotBeUsedAreFoundAtOnce) {
     EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
     EXPECT_NE(status.message().find("is the path right?"), std::string::npos) << status.message();
   }
-  SandboxOptions nobody = options();
-  nobody.url = "http://127.0.0.1:1/run_code";
-  nobody.retries = 0;
-  const auto status = SandboxScorer::create(nobody).status();
+  SandboxOptions unreachable = options();
+  unreachable.url = "http://127.0.0.1:1/run_code";
+  unreachable.retries = 0;
+  const auto status = SandboxScorer::create(unreachable).status();
   EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
   EXPECT_NE(status.message().find("127.0.0.1:1"), std::string::npos) << status.message();
-  nobody.url = "localhost";
-  EXPECT_EQ(SandboxScorer::create(nobody).status().code(), ErrorCode::kInvalidArgument);
+  unreachable.url = "localhost";
+  EXPECT_EQ(SandboxScorer::create(unreachable).status().code(), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(SandboxScorerTest, OfAMixedDataSetProgramsGoThereAndTheRestByRule) {

@@ -64,7 +64,7 @@ TEST(PartialRollout, InPiecesSamplesAreThoseOfOneGo) {
     std::vector<PartialPrompt> left = prompts;
     std::vector<std::int64_t> numbers;
     for (std::int64_t i = 0; i < 10; ++i) numbers.push_back(i);
-    int pieces = 0, begun = 0;
+    int pieces = 0, partial = 0;
     for (; !left.empty(); ++pieces) {
       const auto draw = generate_partially(
           *engine, like(), left,
@@ -84,13 +84,13 @@ TEST(PartialRollout, InPiecesSamplesAreThoseOfOneGo) {
       left = draw->rest;
       for (const PartialPrompt& prompt : left) {
         for (const PartialSample& sample : prompt.samples)
-          begun += sample.ids.empty() || sample.finished ? 0 : 1;
+          partial += sample.ids.empty() || sample.finished ? 0 : 1;
       }
       EXPECT_TRUE(engine->idle());
       EXPECT_EQ(engine->cache().free_blocks(), engine->cache().blocks());
     }
     EXPECT_EQ(pieces, 4);
-    EXPECT_GT(begun, 0) << "nothing was on its way between two pieces";
+    EXPECT_GT(partial, 0) << "no sample was partial between two pieces";
   }
 }
 
@@ -113,12 +113,12 @@ TEST(PartialRollout, WhatWasDrawnByOtherWeightsStays) {
   for (std::size_t row = 0; row < rest.size(); ++row) {
     for (std::size_t i = 0; i < 3; ++i) {
       const Completion& completion = draw->completions[row][i];
-      const PartialSample& begun = rest[row].samples[i];
-      ASSERT_GE(completion.ids.size(), begun.ids.size());
-      EXPECT_TRUE(std::equal(begun.ids.begin(), begun.ids.end(), completion.ids.begin()));
-      EXPECT_TRUE(
-          std::equal(begun.logprobs.begin(), begun.logprobs.end(), completion.logprobs.begin()));
-      const auto old = static_cast<std::int64_t>(begun.ids.size()),
+      const PartialSample& partial = rest[row].samples[i];
+      ASSERT_GE(completion.ids.size(), partial.ids.size());
+      EXPECT_TRUE(std::equal(partial.ids.begin(), partial.ids.end(), completion.ids.begin()));
+      EXPECT_TRUE(std::equal(partial.logprobs.begin(), partial.logprobs.end(),
+                             completion.logprobs.begin()));
+      const auto old = static_cast<std::int64_t>(partial.ids.size()),
                  fresh = static_cast<std::int64_t>(completion.ids.size()) - old;
       if (old == 0 || fresh == 0) continue;
       ++mixed;
@@ -159,11 +159,11 @@ TEST(PartialRollout, OldPromptsAreWaitedForOrStartAgain) {
   ASSERT_TRUE(later.ok());
 
   engine->weights_changed(9);
-  const auto anew =
+  const auto again =
       generate_partially(*engine, like(), first->rest, {.prompts = 6, .start_anew = 3});
-  ASSERT_TRUE(anew.ok());
+  ASSERT_TRUE(again.ok());
   for (std::size_t row = 0; row < 3; ++row) {
-    for (const Completion& completion : anew->completions[row])
+    for (const Completion& completion : again->completions[row])
       EXPECT_EQ(completion.weight_versions.size(), 1U);
   }
 }

@@ -171,9 +171,9 @@ TEST(LossAlarms, AreSavedAndGoOn) {
       told.push_back(step + static_cast<int>(cut));
     EXPECT_EQ(told, all) << "cut behind step " << cut;
   }
-  LossAlarms anew = alarms();
-  anew.restore({{LossAlarms::kStateKey, "nonsense"}});
-  EXPECT_EQ(anew.to_json(), alarms().to_json());
+  LossAlarms fresh = alarms();
+  fresh.restore({{LossAlarms::kStateKey, "nonsense"}});
+  EXPECT_EQ(fresh.to_json(), alarms().to_json());
 }
 
 // As a run that trainer.alarms.action=stop has ended, and the same command goes on with.

@@ -146,9 +146,9 @@ TEST(MemoryFit, MoreWorkersThanCpusAreAWarning) {
       << *warning;
   EXPECT_FALSE(cpu_warning({.nodes = 1, .per_node = 2}, nodes));
   EXPECT_FALSE(cpu_warning({.nodes = 2, .per_node = 8}, nodes)) << "a node too few";
-  SlotOptions beside{.nodes = 1, .per_node = 2};
-  beside.beside_nodes = beside.beside_per_node = 1;
-  EXPECT_EQ(cpu_warning(beside, nodes)->find("trainer.n_gpus_per_node, rollout.n_gpus_per_node: 3"),
+  SlotOptions both{.nodes = 1, .per_node = 2};
+  both.beside_nodes = both.beside_per_node = 1;
+  EXPECT_EQ(cpu_warning(both, nodes)->find("trainer.n_gpus_per_node, rollout.n_gpus_per_node: 3"),
             0u);
 }
 

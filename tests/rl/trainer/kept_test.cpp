@@ -238,9 +238,10 @@ TEST_F(KeptTest, ARunIsNotContinuedWithAnotherModel) {
   EXPECT_EQ(replaced.code, 1) << replaced.output;
   expect_told(replaced.output, {"as it was then, and actor_rollout_ref.model.path=" +
                                 (folder_ / "moved").string() + " has other weights now"});
-  const Outcome anew = train(keep + "4 trainer.resume_mode=disable actor_rollout_ref.model.path=" +
-                             (folder_ / "moved").string());
-  EXPECT_EQ(anew.code, 0) << anew.output;
+  const Outcome from_start =
+      train(keep + "4 trainer.resume_mode=disable actor_rollout_ref.model.path=" +
+            (folder_ / "moved").string());
+  EXPECT_EQ(from_start.code, 0) << from_start.output;
 }
 
 TEST_F(KeptTest, AResumedRunSaysWhichKeysHaveChanged) {

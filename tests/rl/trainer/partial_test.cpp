@@ -89,10 +89,10 @@ TEST_F(PartialTest, ARunThatIsTakenUpGoesOnWithTheSameNumbers) {
 TEST_F(PartialTest, AgeHasALimit) {
   const std::string options =
       "trainer.total_training_steps=5 trainer.v1.sampler.max_off_policy_threshold=1 ";
-  const Outcome anew = run("anew", options);
-  ASSERT_EQ(anew.code, 0) << anew.output;
+  const Outcome again = run("again", options);
+  ASSERT_EQ(again.code, 0) << again.output;
   double begun_anew = 0;
-  for (const auto& step : steps("anew")) {
+  for (const auto& step : steps("again")) {
     EXPECT_EQ(number(step, "trajectory_staleness_worst/max"), 0.0);
     begun_anew += number(step, "begun_anew");
   }

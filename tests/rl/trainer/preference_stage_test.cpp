@@ -165,9 +165,11 @@ TEST_F(PreferenceStageTest, AnotherStagesRunIsNotContinued) {
             std::string::npos)
       << train.output;
   // To start again is to start one's own run again.
-  const Outcome anew = run("rm", "trainer.total_training_steps=2 trainer.resume_mode=disable");
-  EXPECT_NE(anew.output.find("of a run of `starling dpo`, not of `starling rm`"), std::string::npos)
-      << anew.output;
+  const Outcome reward_model =
+      run("rm", "trainer.total_training_steps=2 trainer.resume_mode=disable");
+  EXPECT_NE(reward_model.output.find("of a run of `starling dpo`, not of `starling rm`"),
+            std::string::npos)
+      << reward_model.output;
   const Outcome unnamed = run(
       "dpo",
       "trainer.total_training_steps=4 trainer.resume_mode=resume_path trainer.resume_from_path=" +

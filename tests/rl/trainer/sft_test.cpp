@@ -127,20 +127,20 @@ TEST_F(SftTest, KilledWhileACheckpointIsWrittenARunGoesOnWithTheSameNumbers) {
 
 TEST_F(SftTest, CheckpointsDuringTrainingAreThoseThatItWaitsFor) {
   const std::string options = "trainer.total_training_steps=6 trainer.save_freq=2 ";
-  ASSERT_EQ(sft(options, "beside").code, 0);
+  ASSERT_EQ(sft(options, "async").code, 0);
   ASSERT_EQ(sft(options + "trainer.async_save=false", "waits").code, 0);
-  EXPECT_EQ(numbers(folder_ / "beside"), numbers(folder_ / "waits"));
+  EXPECT_EQ(numbers(folder_ / "async"), numbers(folder_ / "waits"));
   for (const char* file : {"huggingface/model.safetensors", "huggingface/tokenizer.json",
                            "optimizer.safetensors", "optimizer.json", "trainer.json"}) {
     for (const char* step : {"global_step_2", "global_step_4", "global_step_6"}) {
-      const std::string bytes = read(folder_ / "beside" / step / file);
+      const std::string bytes = read(folder_ / "async" / step / file);
       EXPECT_FALSE(bytes.empty()) << step << " " << file;
       EXPECT_EQ(bytes, read(folder_ / "waits" / step / file)) << step << " " << file;
     }
   }
-  for (const char* run : {"beside", "waits"})  // their manifests differ by config.yaml alone
+  for (const char* run : {"async", "waits"})  // their manifests differ by config.yaml alone
     EXPECT_TRUE(verify_checkpoint(folder_ / run / "global_step_6").ok()) << run;
-  EXPECT_NE(read(folder_ / "beside" / "metrics.jsonl").find("timing_s/save_checkpoint"),
+  EXPECT_NE(read(folder_ / "async" / "metrics.jsonl").find("timing_s/save_checkpoint"),
             std::string::npos);
 }
 

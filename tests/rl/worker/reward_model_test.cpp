@@ -106,11 +106,11 @@ TEST(RewardModel, GivesTransformersNumberWhateverTheBatch) {
 
     std::vector<Ids> many{{3, 1, 4}, ids, {1, 5}};
     for (int i = 0; i < 400; ++i) many.push_back(ids);  // more than one pass
-    const auto beside = (*scorer)->score_ids(many);
-    ASSERT_TRUE(beside.ok());
-    EXPECT_EQ((*beside)[1], alone->front());
-    EXPECT_EQ(beside->back(), alone->front());
-    EXPECT_NE((*beside)[0], alone->front());
+    const auto together = (*scorer)->score_ids(many);
+    ASSERT_TRUE(together.ok());
+    EXPECT_EQ((*together)[1], alone->front());
+    EXPECT_EQ(together->back(), alone->front());
+    EXPECT_NE((*together)[0], alone->front());
   }
 }
 

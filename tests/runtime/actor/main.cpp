@@ -64,11 +64,11 @@ int run_family(int argc, char** argv) {
   return rt.run([](runtime::Runtime& driver) {
     auto state = driver.cluster().state();
     if (!state.ok()) return state.status();
-    runtime::ActorOptions beside;
+    runtime::ActorOptions elsewhere;
     for (const auto& node : state->nodes) {
-      if (node.node != driver.cluster().node_id()) beside.node = node.node;
+      if (node.node != driver.cluster().node_id()) elsewhere.node = node.node;
     }
-    auto parent = driver.spawn<runtime::test::Parent>(beside);
+    auto parent = driver.spawn<runtime::test::Parent>(elsewhere);
     if (!parent.ok()) return parent.status();
     auto child =
         driver.get(parent->call(&runtime::test::Parent::bear, driver.arguments()[2], "", false));

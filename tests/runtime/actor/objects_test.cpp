@@ -89,7 +89,7 @@ class FullStore : public ClusterTest {
     EXPECT_LT(std::chrono::steady_clock::now() - start, 25s);
   }
 
-  /// Waits until somebody is in line for room.
+  /// Waits until a caller is in line for room.
   bool has_a_waiter() {
     return eventually([&] { return metric("starling_object_store_wanted_bytes") > 0; });
   }

@@ -235,9 +235,9 @@ TEST_F(ObserveTest, AStoppedProcessGetsAClearAnswer) {
 }
 
 TEST_F(ObserveTest, StackNamesWhatItCannotFind) {
-  const auto unknown = starling({"stack", "nobody"});
+  const auto unknown = starling({"stack", "missing"});
   EXPECT_EQ(unknown.exit_code, 1);
-  EXPECT_NE(unknown.output.find("'nobody'"), std::string::npos) << unknown.output;
+  EXPECT_NE(unknown.output.find("'missing'"), std::string::npos) << unknown.output;
   auto dead = counter(0, {.name = "dead"});
   ASSERT_TRUE(rt_->kill(dead).ok());
   const auto gone = starling({"stack", dead.id().hex()});
@@ -254,10 +254,10 @@ TEST_F(ObserveTest, SharedActorsShowWhatEachRuns) {
     return starling({"stack", "second"}).output.find("runs Counter.sleep_ms for") !=
            std::string::npos;
   })) << starling({"stack", "second"}).output;
-  const std::string beside = starling({"stack", "first"}).output;
-  EXPECT_NE(beside.find("it runs no method now"), std::string::npos) << beside;
-  EXPECT_NE(beside.find("of " + second.id().short_hex()), std::string::npos)
-      << "its process runs another's: " << beside;
+  const std::string idle = starling({"stack", "first"}).output;
+  EXPECT_NE(idle.find("it runs no method now"), std::string::npos) << idle;
+  EXPECT_NE(idle.find("of " + second.id().short_hex()), std::string::npos)
+      << "its process runs another's: " << idle;
 }
 
 TEST_F(ObserveTest, TopShowsTheBusiestActors) {

@@ -200,8 +200,8 @@ TEST_F(StreamTest, LargeValuesAndReferencesTravel) {
 TEST_F(StreamTest, AStreamOfNoCallFails) {
   Stream<int> empty;
   EXPECT_EQ(empty.next().status().code(), ErrorCode::kInvalidArgument);
-  Stream<int> nobody = ActorHandle<Feed>().call(&Feed::numbers, 1);
-  expect_failure(nobody.next().status(), ErrorCode::kInvalidArgument, {"no actor"});
+  Stream<int> no_actor = ActorHandle<Feed>().call(&Feed::numbers, 1);
+  expect_failure(no_actor.next().status(), ErrorCode::kInvalidArgument, {"no actor"});
 }
 
 /// Nothing moves to disk, so that a store that is full stays full.
@@ -227,7 +227,7 @@ TEST_F(FullStoreStream, AValueWaitsForRoomAsLongAsItsCallHas) {
   auto some = small.next();
   EXPECT_TRUE(some.ok() && some->has_value()) << "the actor goes on";
   EXPECT_LT(std::chrono::steady_clock::now() - start, 25s)
-      << "far less than what somebody waits who does not look at the call's own time";
+      << "far less than the wait of a stream that ignores its call's own time";
 }
 
 }  // namespace

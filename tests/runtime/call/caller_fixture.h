@@ -259,7 +259,7 @@ class CallerTest : public ::testing::Test {
     EXPECT_TRUE(settles(object));
     return object->is_settled() ? object->failure() : Status();
   }
-  /// Waits until the worker of that connection has so many calls.
+  /// Waits until the worker of that connection has this many calls.
   bool has_calls(std::size_t connection, std::size_t calls) {
     return comes_true(loop_, [&] {
       return node_.workers.size() > connection && node_.workers[connection]->calls.size() >= calls;

@@ -39,8 +39,8 @@ class ControlCallsTest : public NetworkTest {
       std::mt19937_64 random(static_cast<std::uint64_t>(now_us()));
       while (!ends) {
         support::pace(std::chrono::milliseconds(500 + random() % 1000));
-        // On a machine that is busy, one that is killed before it is up again and again would never
-        // answer anybody.
+        // On a busy machine, a head that is killed again and again before it is up would never
+        // answer.
         if (!rt.kv().put("killer", "asks").ok()) continue;
         const pid_t head = cluster_->head();
         if (ends || head <= 0) continue;

@@ -96,9 +96,8 @@ class Checker {
     }
   }
 
-  // A mark is saved at the head, which takes nothing from an incarnation that it has replaced. A
-  // caller that asks after a newer one has answered anybody hears from that one or its
-  // successors.
+  // A mark is saved at the head, which takes nothing from an incarnation that it has replaced. Once
+  // an incarnation has answered a call, later calls are answered by it or its successors.
   void incarnations_only_grow() {
     std::map<std::string, std::vector<const Event*>> answers;  // in the order of their ends
     std::map<std::pair<std::string, std::int32_t>, std::uint64_t> seen;

@@ -106,7 +106,7 @@ TEST(HistoryChecker, FindsTwoIncarnationsAtOnce) {
   made.history.events.push_back(other);
   made.outcome.tallies["t"][2] = {1 << 5};
   made.expect_found("two incarnations of t at once");
-  made.history.events.back().begin = 55;  // it had begun before the newer one had answered anybody
+  made.history.events.back().begin = 55;  // it had begun before the newer one had answered a call
   EXPECT_TRUE(violations(made.history, made.outcome).empty());
 }
 

@@ -50,7 +50,7 @@ TEST_F(TokenTest, IsChangedUnderALoadWhileHeadsAndWorkersDie) {
   std::ifstream(cluster_->token_file()) >> old;
   const std::string changed = change(2, "5s");
   EXPECT_NE(changed, old);
-  // Everybody has heard of it, also on disk.
+  // All nodes have it, also on disk.
   for (int machine = 0; machine < 3; ++machine)
     EXPECT_TRUE(eventually([&] { return session_token(machine) == changed; })) << machine;
   // A process that comes after the old one's time uses the new one: workers and the head.

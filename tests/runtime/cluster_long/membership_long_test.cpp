@@ -15,7 +15,7 @@ TEST_F(MembershipTest, AHeadThatWasStoppedForLongerThanTheLeaseDeclaresNoNodeDea
   ::kill(head, SIGSTOP);
   support::hold_for(12s);  // twice the lease
   ::kill(head, SIGCONT);
-  support::hold_for(2s);  // in which it would declare somebody dead
+  support::hold_for(2s);  // in which it would declare a node dead
   EXPECT_EQ(cluster_->head(), head);
   EXPECT_EQ(cluster_->members(1), 3);
   EXPECT_EQ(cluster_->members(2), 3);

@@ -48,7 +48,7 @@ class Keeper {
   Result<ObjectRef<std::vector<float>>> put(std::uint64_t count, float value) {
     return runtime_.put(std::vector<float>(count, value));
   }
-  /// Keeps a reference that somebody else made.
+  /// Keeps a reference that another actor made.
   void hold(ObjectRef<std::vector<float>> numbers) { held_ = std::move(numbers); }
   Result<float> first_of_held() {
     auto numbers = runtime_.get(held_, std::chrono::seconds(20));

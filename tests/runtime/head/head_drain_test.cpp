@@ -304,11 +304,11 @@ TEST_F(HeadDrainTest, AnEarlierDeadlineCounts) {
 TEST_F(HeadDrainTest, RefusesWhatCannotBe) {
   EXPECT_EQ(status(drain(NodeId::random())).code(), ErrorCode::kNotFound);
   EXPECT_EQ(status(drain(other_, 0ms)).code(), ErrorCode::kInvalidArgument);
-  NodeInfo beside;
-  beside.node = NodeId::random();
-  beside.is_head = true;
-  ask(control::RegisterNode{beside}, {}, beside.node);
-  EXPECT_NE(status(drain(beside.node)).message().find("hosts the head"), std::string::npos);
+  NodeInfo head_node;
+  head_node.node = NodeId::random();
+  head_node.is_head = true;
+  ask(control::RegisterNode{head_node}, {}, head_node.node);
+  EXPECT_NE(status(drain(head_node.node)).message().find("hosts the head"), std::string::npos);
   drain(other_, 30s, std::string(5000, 'x') + "\n");
   EXPECT_LE(drain_of(other_)->reason.size(), 200u);
 }

@@ -34,7 +34,7 @@ class HeadAbsenceTest : public ::testing::Test {
     return absence;
   }
   HeadAbsence far() { return absence_of(Endpoint::tcp("10.0.0.1", 7000)); }
-  HeadAbsence beside() { return absence_of(*Endpoint::unix_socket("/run/head.sock")); }
+  HeadAbsence local() { return absence_of(*Endpoint::unix_socket("/run/head.sock")); }
 
   support::TurnedClock clock_;
   HeadLinkOptions options_;
@@ -53,14 +53,14 @@ TEST_F(HeadAbsenceTest, AHeadThatMayBeLostIsWaitedForBriefly) {
 TEST_F(HeadAbsenceTest, OneThatComesBackIsWaitedForLonger) {
   HeadAbsence durable = far();
   durable.set_durable(true);
-  const HeadAbsence beside = this->beside();
+  const HeadAbsence local = this->local();
   clock_.turn(600s);
   EXPECT_TRUE(durable.check_patience().ok());
-  EXPECT_TRUE(beside.check_patience().ok());
+  EXPECT_TRUE(local.check_patience().ok());
   clock_.turn(1ns);
   const Status gone = unavailable("the head has been away for 600 s: connection refused");
   EXPECT_EQ(durable.check_patience(), gone);
-  EXPECT_EQ(beside.check_patience(), gone);
+  EXPECT_EQ(local.check_patience(), gone);
   durable.set_durable(false);
   durable.begin();
   clock_.turn(7s);
@@ -78,7 +78,7 @@ TEST_F(HeadAbsenceTest, PatienceBeginsAgainWithEachAbsence) {
 }
 
 TEST_F(HeadAbsenceTest, WhatKeepsTheHeadFromStartingIsAskedWhenItIsTold) {
-  const HeadAbsence absence = beside();
+  const HeadAbsence absence = local();
   EXPECT_EQ(absence.describe(Contact::kNone).message().find("disk"), std::string::npos);
   trouble_ = resource_exhausted("starting the head: the journal's disk is full");
   clock_.turn(601s);
@@ -97,13 +97,13 @@ TEST_F(HeadAbsenceTest, WhatKeepsTheHeadFromStartingIsAskedWhenItIsTold) {
 
 TEST_F(HeadAbsenceTest, UrgentRequestsWaitByWhatThereIsOfAConnection) {
   HeadAbsence far = this->far();
-  const HeadAbsence beside = this->beside();
+  const HeadAbsence local = this->local();
   const Deadline lost = steady_now();
   clock_.turn(10s);
   far.heard();
   EXPECT_EQ(far.heard_at(), lost + 10s);
   EXPECT_EQ(far.too_long_at(Contact::kNone), lost + 2s);
-  EXPECT_EQ(beside.too_long_at(Contact::kNone), lost + 5s) << "its node starts it meanwhile";
+  EXPECT_EQ(local.too_long_at(Contact::kNone), lost + 5s) << "its node starts it meanwhile";
   EXPECT_EQ(far.too_long_at(Contact::kRegistering), lost + 5s) << "it may be reading its journal";
   EXPECT_EQ(far.too_long_at(Contact::kUp), lost + 15s) << "of what it has said last";
 }
@@ -150,7 +150,7 @@ TEST_F(HeadAbsenceTest, ASilentHeadIsToldSinceItSpokeAndKeepsTheNode) {
 }
 
 TEST_F(HeadAbsenceTest, TheHeadNextToTheNodeIsStartedAgainByIt) {
-  const HeadAbsence absence = beside();
+  const HeadAbsence absence = local();
   const std::string begun = time_text(unix_milliseconds());
   clock_.turn(900ms);
   EXPECT_EQ(absence.describe(Contact::kNone),

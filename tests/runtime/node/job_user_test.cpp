@@ -132,8 +132,8 @@ TEST_F(JobUserTest, AFloodOfRequestsLeavesTheNodeToOthers) {
   EXPECT_TRUE(eventually([&] { return answered == kMany; }, std::chrono::seconds(20))) << answered;
 }
 
-// With a submitter's token no user becomes root. Neither a node of his own in the cluster makes him
-// root, nor a driver, nor what a job finds in its environment.
+// With a submitter's token no user becomes root. That user's node in the cluster does not
+// help, nor a driver, nor what a job finds in its environment.
 TEST_F(JobUserTest, ASubmittersTokenIsForSubmittingAlone) {
   const std::string address = start_head();
   const std::string token = submitter_token(address);

@@ -177,9 +177,9 @@ TEST_F(Placement, GpusAndGroupsAreRightAcrossAHeadThatIsKilled) {
   EXPECT_EQ(variable_of(three->pid, "CUDA_VISIBLE_DEVICES"), "3");
   EXPECT_EQ(driver->create(actor({{"GPU", 1}}), milliseconds(300)).status().code(),
             ErrorCode::kResourceExhausted);
-  ActorSpec beside = actor({{"GPU", 1}});
-  beside.bundle = inside.bundle;
-  auto four = driver->create(beside);
+  ActorSpec second = actor({{"GPU", 1}});
+  second.bundle = inside.bundle;
+  auto four = driver->create(second);
   ASSERT_TRUE(four.ok()) << four.status().message();
   EXPECT_EQ(variable_of(four->pid, "CUDA_VISIBLE_DEVICES"), "2");
   EXPECT_TRUE(remove(*driver, spec.group).ok());
@@ -366,15 +366,15 @@ TEST_F(Placement, WhatWaitsIsExplained) {
   ActorSpec large = actor({{"CPU", 1}, {"GPU", 4}});
   large.name = "learner";
   std::thread waits([&] {
-    auto beside = connect(head);
-    const Status status = create(*beside, spec, seconds(4)).status();
+    auto waiter = connect(head);
+    const Status status = create(*waiter, spec, seconds(4)).status();
     EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted);
     EXPECT_NE(status.message().find("a node for each bundle"), std::string::npos)
         << status.message();
   });
   std::thread actor_waits([&] {
-    auto beside = connect(head);
-    const Status status = beside->create(large, seconds(4)).status();
+    auto waiter = connect(head);
+    const Status status = waiter->create(large, seconds(4)).status();
     EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted);
     EXPECT_NE(status.message().find("lacks GPU 4 (has 1) even when idle"), std::string::npos)
         << status.message();

@@ -22,7 +22,7 @@ namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(10);
 
-/// A node that is drained leaves once everybody has said that its objects are not needed there:
+/// A drained node leaves once all processes have said that its objects are not needed there:
 /// this process refers to none.
 void answer_evacuation(const std::shared_ptr<Channel>& node, const Message& message) {
   auto request = message.kind == FrameKind::kObject ? object_wire::decode_request(message.meta)

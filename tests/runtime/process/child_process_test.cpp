@@ -161,7 +161,7 @@ TEST(ChildProcess, ASecondEndKillsWhatIsLeft) {
 TEST(ChildProcess, WhatItLeftBehindIsKilled) {
   ShellRun run("sleep 300 & echo $!");
   int left = std::stoi(run.out);
-  // It may linger as a zombie until somebody reaps it; then it runs no more.
+  // It may linger as a zombie until it is reaped; then it runs no more.
   EXPECT_TRUE(support::eventually([&] { return process_start_time(left) == 0; }));
 }
 

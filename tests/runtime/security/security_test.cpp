@@ -32,7 +32,7 @@ class SecurityTest : public NetworkTest {
     token_ = text_of(cluster_->token_file());
   }
   FileDescriptor stranger() const { return dial(kAt, port_); }
-  /// Of somebody who knows where he connects to.
+  /// Of a stranger that knows where it connects to.
   Preamble preamble(WorkerId target = {}) const {
     const AddressDigest here = digest_of(Endpoint::tcp(kAt, static_cast<std::uint16_t>(port_)));
     return {.target = target, .dialled = here, .reached = here};

@@ -66,7 +66,7 @@ class BorrowersTest : public ::testing::Test {
   std::size_t size() {
     return on_loop(loop_, [&] { return borrowers_->size(); });
   }
-  /// What the owner was told last, once it has heard so many times.
+  /// What the owner was told last, once it was told `times` times.
   template <class T>
   bool is_told(std::size_t times, const ObjectLocation& location) {
     EXPECT_TRUE(comes_true(loop_, [&] { return told_.size() >= times; }));

@@ -40,7 +40,7 @@ TEST(Broadcast, TheSourceSendsFewCopiesHoweverManyNodesAsk) {
   EXPECT_EQ(sent, (kNodes - 2) * kBytes);
   writer.objects->free(*location);
   for (auto& node : nodes)
-    EXPECT_TRUE(node->eventually([](const auto& stats) {
+    EXPECT_TRUE(node->wait_for_stats([](const auto& stats) {
       return stats.replica_bytes == 0 && stats.pins == 0;
     })) << "copies go with the object";
   users.clear();
@@ -76,7 +76,7 @@ TEST(Broadcast, ANodeThatHasDroppedItsCopyIsPassedOver) {
   for (StoreUser* user : {&first_user, &second_user})
     ASSERT_TRUE(user->objects->get(*location, soon()).ok());
   for (StoreNode* node : {&first, &second})
-    EXPECT_TRUE(node->eventually([](const auto& stats) { return stats.pins == 0; }));
+    EXPECT_TRUE(node->wait_for_stats([](const auto& stats) { return stats.pins == 0; }));
   for (StoreUser* user : {&first_user, &second_user})
     ASSERT_TRUE(user->objects->get(*other, soon()).ok());  // takes the place of the copy
   auto view = last_user.objects->get(*location, soon());
@@ -121,18 +121,18 @@ TEST(Adoption, AnObjectOutlivesItsOwnerInItsPlaceOrAsACopy) {
       }
       writer.end();
     }
-    EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));
+    EXPECT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.leased_bytes == 0; }));
     auto view = reader.objects->get(kept, soon());
     ASSERT_TRUE(view.ok()) << view.status().to_string();
     EXPECT_TRUE(equal(view->bytes(), data));
     StoreUser far(other);
-    auto beside = far.objects->get(copied, soon());
-    ASSERT_TRUE(beside.ok()) << beside.status().to_string();
-    EXPECT_TRUE(equal(beside->bytes(), data));
+    auto far_view = far.objects->get(copied, soon());
+    ASSERT_TRUE(far_view.ok()) << far_view.status().to_string();
+    EXPECT_TRUE(equal(far_view->bytes(), data));
     node.on_loop([&] { node.store->drop(kept); });
     EXPECT_TRUE(equal(view->bytes(), data)) << "a reader keeps it";
     view = BytesView();
-    EXPECT_TRUE(node.eventually(
+    EXPECT_TRUE(node.wait_for_stats(
         [](const auto& stats) { return stats.adopted_bytes + stats.orphaned_bytes == 0; }));
     EXPECT_EQ(reader.objects->get(kept, soon()).status().code(), ErrorCode::kObjectLost);
   }
@@ -161,7 +161,7 @@ TEST(Borrowing, ReachesTheOwnerFromItsNodeAndFromOthersAndEndsWithTheBorrower) {
     EXPECT_TRUE(told.get_future().get().ok());
     far.objects->borrow(*location);
     near.objects->unborrow(*location);
-    EXPECT_TRUE(other.eventually([](const auto& stats) { return stats.borrows == 1; }));
+    EXPECT_TRUE(other.wait_for_stats([](const auto& stats) { return stats.borrows == 1; }));
     const int before = holds;
     near.objects->borrow(*another);
     EXPECT_EQ(count(holds, before + 1), before + 1) << "the owner hears of it after the end above";
@@ -171,14 +171,14 @@ TEST(Borrowing, ReachesTheOwnerFromItsNodeAndFromOthersAndEndsWithTheBorrower) {
         if (channel->peer().role == Role::kNode) channel->close(unavailable("cut by the test"));
       }
     });
-    EXPECT_TRUE(node.eventually([&](const auto& stats) {
+    EXPECT_TRUE(node.wait_for_stats([&](const auto& stats) {
       return stats.borrows == 2 && holds >= 1;
     })) << "said again over a new connection";
     near.objects->unborrow(*another);
     far.end();
   }
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.borrows == 0; }));
-  EXPECT_TRUE(other.eventually([](const auto& stats) { return stats.borrows == 0; }));
+  EXPECT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.borrows == 0; }));
+  EXPECT_TRUE(other.wait_for_stats([](const auto& stats) { return stats.borrows == 0; }));
   EXPECT_GE(count(unholds, holds), 1);
   std::promise<Status> confirmed;
   owner.objects->free(*location);

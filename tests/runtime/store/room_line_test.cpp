@@ -15,7 +15,7 @@ using Ends = std::vector<std::string>;
 
 class RoomLineTest : public ::testing::Test {
  protected:
-  /// One that wants so many bytes of room_.
+  /// A client waits for `bytes` of room_.
   void wait(const std::string& name, std::uint64_t bytes, std::chrono::milliseconds time = 1min,
             ExtentTable::Client client = 2) {
     line_->wait(

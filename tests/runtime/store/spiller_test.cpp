@@ -29,7 +29,7 @@ class SpillerTest : public ::testing::Test {
     EXPECT_TRUE(segment.ok()) << segment.status().to_string();
     memory_ = std::make_shared<StoreMemory>(loop_, *std::move(segment), ObjectStoreOptions());
   }
-  /// With room for so many pages on disk.
+  /// With room for `disk_pages` on disk.
   void make(std::uint64_t disk_pages = 100) {
     auto folder = SpillFolder::open(folder_.path() / "spill");
     ASSERT_TRUE(folder.ok()) << folder.status().to_string();
@@ -292,7 +292,7 @@ TEST_F(SpillerTest, HoldersThatHaveNothingAreAskedAgain) {
       2 * kPageBytes, kReader, deadline_after(1min), [] { return false; }, [] {});
   asked_(false);
   clock_.turn(20ms);
-  EXPECT_EQ(asked_bytes_.size(), 3u) << "sooner when somebody waits";
+  EXPECT_EQ(asked_bytes_.size(), 3u) << "sooner when a client waits";
 }
 
 TEST_F(SpillerTest, CopiesOfOtherNodesGoBeforeAnythingIsWritten) {

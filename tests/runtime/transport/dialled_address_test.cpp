@@ -42,7 +42,7 @@ TEST(OwnAddresses, IncludeWhereAConnectionArrives) {
   EXPECT_EQ(reached, digest_of(Endpoint::tcp("127.0.0.1", port)));
   const AddressDigest by_name = digest_of(Endpoint::tcp("localhost", port));
   EXPECT_TRUE(own.includes(by_name, reached, arrived.get()));
-  // The same name, but the connection went to another port: somebody passed it on.
+  // The same name, but the connection went to another port: it was relayed.
   const AddressDigest elsewhere =
       digest_of(Endpoint::tcp("127.0.0.1", static_cast<std::uint16_t>(port + 1)));
   EXPECT_FALSE(own.includes(by_name, elsewhere, arrived.get()));

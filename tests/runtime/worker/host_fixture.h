@@ -45,7 +45,7 @@ class Stage {
     open_ = true;
     changed_.notify_all();
   }
-  /// Waits until so many calls have begun.
+  /// Waits until this many calls have begun.
   void await(std::size_t calls) {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30),

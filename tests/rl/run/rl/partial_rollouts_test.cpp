@@ -67,16 +67,16 @@ TEST(PartialRollouts, ErrorsNameTheKey) {
 
 TEST(PartialRollouts, WhatIsTooOldIsBegunAgainOrWaitedFor) {
   const auto task = [](std::int64_t step) { return PartialTask{.step = step, .task = {}}; };
-  const std::vector<PartialTask> begun = {task(2), task(3), task(3), task(4)};
+  const std::vector<PartialTask> partial = {task(2), task(3), task(3), task(4)};
   // In step 5 those of step 3 have come to three steps.
-  EXPECT_EQ(plan_partial(begun, 7, 5, {.age_max = std::nullopt}), (PartialPlan{.prompts = 7}));
-  EXPECT_EQ(plan_partial(begun, 7, 5, {.age_max = 3}),
+  EXPECT_EQ(plan_partial(partial, 7, 5, {.age_max = std::nullopt}), (PartialPlan{.prompts = 7}));
+  EXPECT_EQ(plan_partial(partial, 7, 5, {.age_max = 3}),
             (PartialPlan{.prompts = 7, .must_finish = 0, .start_anew = 1}));
-  EXPECT_EQ(plan_partial(begun, 7, 5, {.age_max = 3, .waits_for_old = true}),
+  EXPECT_EQ(plan_partial(partial, 7, 5, {.age_max = 3, .waits_for_old = true}),
             (PartialPlan{.prompts = 7, .must_finish = 3, .start_anew = 0}));
-  EXPECT_EQ(plan_partial(begun, 7, 5, {.age_max = 1}),
+  EXPECT_EQ(plan_partial(partial, 7, 5, {.age_max = 1}),
             (PartialPlan{.prompts = 7, .must_finish = 0, .start_anew = 4}));
-  EXPECT_EQ(plan_partial(begun, 7, 5, {.age_max = 9, .waits_for_old = true}),
+  EXPECT_EQ(plan_partial(partial, 7, 5, {.age_max = 9, .waits_for_old = true}),
             (PartialPlan{.prompts = 7}));
 }
 
@@ -86,10 +86,10 @@ SavedRollouts two_workers() {
         .step = step,
         .task = {.data_source = "toy", .ground_truth = truth, .where = {}, .extra_info = {}}};
   };
-  const PartialSample begun{.ids = {7}, .logprobs = {-1}, .weight_versions = {{1, 1}}};
+  const PartialSample partial{.ids = {7}, .logprobs = {-1}, .weight_versions = {{1, 1}}};
   return {.steps_begun = 4,
           .tasks = {{task(2, "a"), task(4, "c")}, {task(3, "b"), task(4, "d")}},
-          .prompts = {{{.ids = {1}, .seed = 1, .samples = {begun}}, {.ids = {3}, .seed = 3}},
+          .prompts = {{{.ids = {1}, .seed = 1, .samples = {partial}}, {.ids = {3}, .seed = 3}},
                       {{.ids = {2}, .seed = 2}, {.ids = {4}, .seed = 4}}}};
 }
 
