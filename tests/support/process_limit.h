@@ -56,6 +56,13 @@ class ProcessLimit {
     std::ifstream(group_ / "pids.current") >> count;
     return count;
   }
+  /// Of a group: how often it has kept a process or thread from starting.
+  int refusals() const {
+    std::string word;
+    int times = 0;
+    std::ifstream(group_ / "pids.events") >> word >> times;  // "max N"
+    return times;
+  }
   /// Of a group.
   std::string file(const char* name) const { return (group_ / name).string(); }
   /// The command, to be run in the group.

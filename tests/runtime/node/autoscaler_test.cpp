@@ -146,9 +146,10 @@ TEST_F(AutoscalerCluster, GrowsForActorsAndShrinksWhenTheyAreGone) {
   ASSERT_EQ(actors.size(), 3u);
   EXPECT_EQ((std::set<NodeId>{actors[0].node, actors[1].node, actors[2].node}).size(), 3u);
   EXPECT_EQ(nodes().size(), 3u);
-  support::hold_for(seconds(2));  // twice the idle timeout
-  EXPECT_EQ(nodes().size(), 3u);  // busy ones stay, however long
   EXPECT_TRUE(program->kill(actors[1].actor).ok());
+  EXPECT_TRUE(wait_for_nodes(2)) << status().dump(2);
+  // The other one has been busy for longer than that one was idle.
+  EXPECT_EQ(program->state(actors[2].actor)->phase, ActorPhase::kAlive);
   EXPECT_TRUE(program->kill(actors[2].actor).ok());
   EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);
   EXPECT_TRUE(says("decisions", "idle for"));
@@ -266,7 +267,13 @@ TEST_F(AutoscalerCluster, OthersNodesCountAndStay) {
   spec.resources = {{"CPU", 1}};
   EXPECT_FALSE(program->create(spec, seconds(2)).ok());  // max_nodes
   program.reset();
-  support::hold_for(seconds(3));  // three times the idle timeout
+  const std::uint64_t idle_ms = unix_milliseconds();
+  // Twice the idle timeout later it still counts them.
+  EXPECT_TRUE(eventually(
+      [&] { return status().value("reported_at_ms", std::uint64_t{0}) >= idle_ms + 2000; },
+      kPatience))
+      << status().dump(2);
+  EXPECT_EQ(status()["other_nodes"], 2) << status().dump(2);
   EXPECT_EQ(nodes().size(), 2u);
 }
 

@@ -108,7 +108,7 @@ class StoreNode {
 
   /// Waits until `condition(stats)`; one-way frames take a moment.
   template <class F>
-  bool eventually(F condition) {
+  bool wait_for_stats(F condition) {
     return support::eventually([&] { return condition(stats()); }, std::chrono::seconds(20),
                                milliseconds(2));
   }

@@ -60,7 +60,7 @@ TEST(ObjectStore, LetsAnotherProcessReadWithoutACopy) {
   first = BytesView();
   EXPECT_EQ(node.stats().pins, 1u);
   second = BytesView();
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.pins == 0; }));
+  EXPECT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.pins == 0; }));
 }
 
 TEST(ObjectStore, PutsSmallObjectsWithoutTheNode) {
@@ -97,7 +97,7 @@ TEST(ObjectStore, ReadsAFreedObjectNoMore) {
   writer.objects->free(*large);  // twice is harmless
   EXPECT_EQ(writer.objects->get(*small, soon()).status().code(), ErrorCode::kObjectLost);
   EXPECT_EQ(reader.objects->get(*small, soon()).status().code(), ErrorCode::kObjectLost);
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes <= 2 << 20; }));
+  EXPECT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.leased_bytes <= 2 << 20; }));
   Status lost = reader.objects->get(*large, soon()).status();
   EXPECT_EQ(lost.code(), ErrorCode::kObjectLost);
   EXPECT_NE(lost.message().find(large->id.hex()), std::string::npos) << lost.message();
@@ -109,7 +109,7 @@ TEST(ObjectStore, NoticesThatMemoryWasReused) {
   auto old = writer.objects->put(pattern(2 << 20, 1));
   ASSERT_TRUE(old.ok());
   writer.objects->free(*old);
-  ASSERT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));
+  ASSERT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.leased_bytes == 0; }));
   auto fresh = writer.objects->put(pattern(2 << 20, 2));
   ASSERT_TRUE(fresh.ok());
   EXPECT_EQ(fresh->offset, old->offset);
@@ -133,14 +133,14 @@ TEST(ObjectStore, KeepsWhatIsBeingRead) {
     ASSERT_TRUE(got.ok());
     view = *got;
     writer.end();  // killed: leases go, the pin stays
-    ASSERT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));
+    ASSERT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.leased_bytes == 0; }));
   }
   EXPECT_GE(node.stats().orphaned_bytes, 2u << 20);
   StoreUser other(node);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(other.objects->put(pattern(2 << 20, 99)).ok());
   EXPECT_TRUE(equal(view.bytes(), data));
   view = BytesView();
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.orphaned_bytes == 0; }));
+  EXPECT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.orphaned_bytes == 0; }));
 }
 
 TEST(ObjectStore, ReleasesThePinsOfADeadReader) {
@@ -154,7 +154,7 @@ TEST(ObjectStore, ReleasesThePinsOfADeadReader) {
     ASSERT_TRUE(view.ok());
     EXPECT_EQ(node.stats().pins, 1u);
     reader.end();
-    EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.pins == 0; }));
+    EXPECT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.pins == 0; }));
   }
 }
 
@@ -184,7 +184,7 @@ TEST(ObjectStore, GivesFreeMemoryBackToTheSystem) {
   auto location = process.objects->put(pattern(64 << 20));
   ASSERT_TRUE(location.ok());
   process.objects->free(*location);
-  EXPECT_TRUE(node.eventually([](const auto& stats) {
+  EXPECT_TRUE(node.wait_for_stats([](const auto& stats) {
     return stats.leased_bytes == 0 && stats.retained_bytes <= 4 << 20;
   }));
   auto again = process.objects->put(pattern(64 << 20));
@@ -202,7 +202,7 @@ TEST(ObjectStore, KeepsFreeMemoryThatIsUsedAgainAndAgain) {
     auto location = process.objects->put(bytes);
     ASSERT_TRUE(location.ok()) << location.status().to_string();
     process.objects->free(*location);
-    ASSERT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));
+    ASSERT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.leased_bytes == 0; }));
   };
   // Over several such times, and each time the pages are there at once.
   for (auto until = std::chrono::steady_clock::now() + milliseconds(800);
@@ -210,7 +210,8 @@ TEST(ObjectStore, KeepsFreeMemoryThatIsUsedAgainAndAgain) {
     put_and_free();
     EXPECT_GE(node.stats().retained_bytes, 16u << 20);
   }
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.retained_bytes <= 4 << 20; }));
+  EXPECT_TRUE(
+      node.wait_for_stats([](const auto& stats) { return stats.retained_bytes <= 4 << 20; }));
 }
 
 TEST(ObjectStore, GivesAllFreeMemoryBackWhenAsked) {
@@ -219,13 +220,13 @@ TEST(ObjectStore, GivesAllFreeMemoryBackWhenAsked) {
   auto location = process.objects->put(pattern(64 << 20));
   ASSERT_TRUE(location.ok());
   process.objects->free(*location);
-  ASSERT_TRUE(node.eventually([](const auto& stats) {
+  ASSERT_TRUE(node.wait_for_stats([](const auto& stats) {
     return stats.leased_bytes == 0 && stats.retained_bytes >= 64 << 20;
   }));
   std::uint64_t given = 0;
   node.on_loop([&] { given = node.store->give_back_free_memory(); });
   EXPECT_GE(given, 64u << 20);
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.retained_bytes == 0; }));
+  EXPECT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.retained_bytes == 0; }));
   node.on_loop([&] { given = node.store->give_back_free_memory(); });
   EXPECT_EQ(given, 0u);
 }
@@ -239,7 +240,7 @@ TEST(ObjectStore, DropsAnUnsealedObject) {
     EXPECT_EQ(object->data().size(), 2u << 20);
     EXPECT_GE(node.stats().leased_bytes, 2u << 20);
   }
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));
+  EXPECT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.leased_bytes == 0; }));
 }
 
 TEST(ObjectStore, ViewsOutliveTheClient) {
@@ -290,7 +291,7 @@ TEST(ObjectStore, FetchesFromAnotherNodeOnce) {
     EXPECT_TRUE(equal(again->bytes(), data));
     EXPECT_EQ(near.stats().replica_bytes, copies);
   }
-  EXPECT_TRUE(far.eventually([](const auto& stats) { return stats.pins == 0; }));
+  EXPECT_TRUE(far.wait_for_stats([](const auto& stats) { return stats.pins == 0; }));
 }
 
 TEST(ObjectStore, FetchesForManyAtOnce) {
@@ -349,7 +350,7 @@ TEST(ObjectStore, MakesRoomForNewCopies) {
     ASSERT_TRUE(view.ok()) << i << ": " << view.status().to_string();
     EXPECT_TRUE(equal(view->bytes(), pattern(3 << 20, i)));
     view = BytesView();
-    ASSERT_TRUE(near.eventually([](const auto& stats) { return stats.pins == 0; }));
+    ASSERT_TRUE(near.wait_for_stats([](const auto& stats) { return stats.pins == 0; }));
     writer.objects->free(*location);
   }
   auto location = writer.objects->put(pattern(20 << 20));
@@ -368,7 +369,7 @@ TEST(ObjectStore, SaysWhyAFetchFailed) {
     ASSERT_TRUE(location.ok());
     gone = *location;
     writer.objects->free(*location);
-    ASSERT_TRUE(far.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));
+    ASSERT_TRUE(far.wait_for_stats([](const auto& stats) { return stats.leased_bytes == 0; }));
     EXPECT_EQ(reader.objects->get(gone, soon()).status().code(), ErrorCode::kObjectLost);
   }
   Status status = reader.objects->get(gone, soon()).status();
@@ -394,7 +395,7 @@ TEST(ObjectStore, EndsAGetAtItsDeadline) {
   EXPECT_EQ(told.get_future().get().code(), ErrorCode::kDeadlineExceeded);
   stuck.set_value();
   // The late pins are given back.
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.pins == 0; }));
+  EXPECT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.pins == 0; }));
   EXPECT_TRUE(reader.objects->get(*location, soon()).ok());
 }
 
@@ -418,7 +419,7 @@ TEST(ObjectStore, ServesManyThreads) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(good.load(), 1200);
-  EXPECT_TRUE(node.eventually(
+  EXPECT_TRUE(node.wait_for_stats(
       [](const auto& stats) { return stats.pins == 0 && stats.leased_bytes <= 2 << 20; }));
 }
 

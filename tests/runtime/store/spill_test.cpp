@@ -78,7 +78,7 @@ TEST(Spill, TakesMoreThanFitsAndGivesItAllBack) {
   expect_readable(reader, held);
   EXPECT_GT(node.stats().restores, 0u);
   for (const Held& object : held) writer.objects->free(object.location);
-  EXPECT_TRUE(node.eventually(
+  EXPECT_TRUE(node.wait_for_stats(
       [](const auto& now) { return now.spilled_bytes == 0 && now.leased_bytes == 0; }));
   EXPECT_EQ(folder.files(), 0u);
 }
@@ -94,7 +94,7 @@ TEST(Spill, TakesSmallObjectsBySlabs) {
   expect_readable(writer, held);
   // Freed one by one, on disk or not.
   for (const Held& object : held) writer.objects->free(object.location);
-  EXPECT_TRUE(node.eventually(
+  EXPECT_TRUE(node.wait_for_stats(
       [](const auto& stats) { return stats.spilled_bytes == 0 && stats.leased_bytes <= 2 << 20; }));
 }
 
@@ -104,8 +104,8 @@ TEST(Spill, WorksInTheBackgroundBeforeAnyoneWaits) {
   StoreUser writer(node);
   auto held = put_many(writer, 7, kLarge);  // 88 % with the headers' pages
   ASSERT_EQ(held.size(), 7u);
-  EXPECT_TRUE(
-      node.eventually([](const auto& stats) { return stats.leased_bytes <= kCapacity * 7 / 10; }));
+  EXPECT_TRUE(node.wait_for_stats(
+      [](const auto& stats) { return stats.leased_bytes <= kCapacity * 7 / 10; }));
   expect_readable(writer, held);
 }
 
@@ -143,7 +143,7 @@ TEST(Spill, PuttersWaitInLineForRoom) {
     late.emplace(waiting.objects->put(pattern(6 << 20)));
     done = true;
   });
-  ASSERT_TRUE(node.eventually([](const auto& stats) { return stats.wanted_bytes > 0; }));
+  ASSERT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.wanted_bytes > 0; }));
   EXPECT_FALSE(done);
   for (const Held& object : held) writer.objects->free(object.location);
   putter.join();
@@ -185,7 +185,7 @@ TEST(Spill, ADeadWaitersPlaceInLineIsFree) {
     std::thread putter([&] {
       EXPECT_EQ(dying.objects->put(pattern(12 << 20)).status().code(), ErrorCode::kUnavailable);
     });
-    EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.wanted_bytes > 0; }));
+    EXPECT_TRUE(node.wait_for_stats([](const auto& stats) { return stats.wanted_bytes > 0; }));
     dying.end();
     putter.join();
   }
@@ -240,9 +240,9 @@ TEST(Spill, FilesOfADeadProcessGo) {
     put_many(writer, 24, kLarge);
     EXPECT_GT(node.stats().spilled_bytes, 0u);
   }
-  EXPECT_TRUE(node.eventually(
+  EXPECT_TRUE(node.wait_for_stats(
       [](const auto& stats) { return stats.spilled_bytes == 0 && stats.leased_bytes == 0; }));
-  EXPECT_TRUE(node.eventually([&](const auto&) { return folder.files() == 0; }));
+  EXPECT_TRUE(node.wait_for_stats([&](const auto&) { return folder.files() == 0; }));
 }
 
 /// Those that cannot be read, of which there are some, are lost, and the message has `part` in it.
@@ -302,7 +302,7 @@ TEST(Spill, ManyProcessesAtOnce) {
   }
   for (auto& thread : threads) thread.join();
   processes.clear();
-  EXPECT_TRUE(node.eventually([](const auto& stats) {
+  EXPECT_TRUE(node.wait_for_stats([](const auto& stats) {
     return stats.spilled_bytes == 0 && stats.leased_bytes == 0 && stats.pins == 0;
   }));
 }

@@ -4,14 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include <chrono>
 #include <memory>
 #include <utility>
 
-#include "runtime/transport/blocking.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/socket_stream.h"
-#include "tests/support/eventually.h"
+#include "tests/support/on_loop.h"
 
 namespace runtime {
 
@@ -49,21 +47,5 @@ class ChannelPair {
                                      std::move(peer), ChannelOptions{});
   }
 };
-
-/// Does it on the loop, and waits until it is done.
-template <class Work>
-void run_on(EventLoop& loop, Work work) {
-  on_loop(loop, [&] {
-    work();
-    return true;
-  });
-}
-
-/// Waits until the condition, which is looked at on the loop, holds.
-template <class Condition>
-bool comes_true(EventLoop& loop, Condition condition) {
-  return support::eventually([&] { return on_loop(loop, [&] { return bool(condition()); }); },
-                             std::chrono::seconds(20), std::chrono::milliseconds(1));
-}
 
 }  // namespace runtime

@@ -17,10 +17,7 @@
 namespace runtime {
 namespace {
 
-template <class Condition>
-bool comes_true(Condition&& condition) {
-  return support::eventually(condition, seconds(60), milliseconds(1));
-}
+using support::eventually;
 
 /// Passes connections to a port on, until it is told to cut those that there are, or to let none
 /// through.
@@ -52,7 +49,8 @@ class Relay {
   void cut() {
     const int before = rounds_;
     cut_ = true;
-    EXPECT_TRUE(comes_true([&] { return !cut_ && rounds_ != before; }));
+    EXPECT_TRUE(
+        eventually([&] { return !cut_ && rounds_ != before; }, seconds(60), milliseconds(1)));
   }
   /// Cuts each connection after this many bytes. 0: none.
   void cut_every(std::size_t bytes) { budget_ = bytes; }
@@ -224,7 +222,7 @@ TEST(Lasting, EveryFrameArrivesOnceAndInOrderWhereverTheSocketIsCut) {
                          });
     if (i % 200 == 0) support::pace(milliseconds(1));
   }
-  EXPECT_TRUE(comes_true([&] { return answered == kCount; })) << answered;
+  EXPECT_TRUE(eventually([&] { return answered == kCount; }, seconds(60))) << answered;
   EXPECT_EQ(wrong, 0);
   EXPECT_GT(pair.relay->cuts(), 20);
   const auto seen = pair.all_seen();
@@ -267,7 +265,7 @@ TEST(Lasting, WhatIsKeptIsBoundedByWhatThePeerConfirms) {
   }
   // What is not counted here is at most what a receiver confirms at once.
   for (const auto& channel : {pair.client, pair.server_channel()}) {
-    EXPECT_TRUE(comes_true([&] { return channel->queued_bytes() == 0; }));
+    EXPECT_TRUE(eventually([&] { return channel->queued_bytes() == 0; }));
   }
 }
 
@@ -281,8 +279,8 @@ TEST(Lasting, FramesSentWhileThereIsNoSocketWaitForTheNext) {
   pair.client->set_on_interrupt([&] { ++interruptions; });
   pair.relay->block(true);
   pair.relay->cut();
-  ASSERT_TRUE(comes_true([&] { return pair.client->is_interrupted(); }));
-  EXPECT_TRUE(comes_true([&] { return interruptions == 1; }));
+  ASSERT_TRUE(eventually([&] { return pair.client->is_interrupted(); }));
+  EXPECT_TRUE(eventually([&] { return interruptions == 1; }));
   EXPECT_FALSE(pair.client->closed());
   std::promise<Status> late, answered;
   pair.client->request(text_message(FrameKind::kCall, number_text(1)),
@@ -311,7 +309,7 @@ TEST(Lasting, AnInterruptionThatLastsTooLongEndsBothSides) {
                                              deadline_after(seconds(20)));
   EXPECT_EQ(reply.status().code(), ErrorCode::kUnavailable);
   EXPECT_NE(reply.status().message().find("200 ms"), std::string::npos) << reply.status().message();
-  EXPECT_TRUE(comes_true([&] { return pair.client_closes + pair.server_closes == 2; }));
+  EXPECT_TRUE(eventually([&] { return pair.client_closes + pair.server_closes == 2; }));
   EXPECT_EQ(pair.client_closes, 1);
   EXPECT_EQ(pair.server_closes, 1);
 }
@@ -324,7 +322,7 @@ TEST(Lasting, ASessionThatTheServerHasForgottenIsNotResumed) {
                   .ok());
   pair.relay->block(true);
   pair.relay->cut();
-  ASSERT_TRUE(comes_true([&] { return pair.server_channel()->is_interrupted(); }));
+  ASSERT_TRUE(eventually([&] { return pair.server_channel()->is_interrupted(); }));
   pair.server_channel()->close(cancelled("forgotten"));
   pair.relay->block(false);
   auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, number_text(1)),
@@ -342,14 +340,14 @@ TEST(Lasting, AnEndThatIsMeantIsNoInterruption) {
                                      deadline_after(seconds(20)))
                   .ok());
   pair.client->close(cancelled("enough"));
-  EXPECT_TRUE(comes_true([&] { return pair.server_closes == 1; }));
+  EXPECT_TRUE(eventually([&] { return pair.server_closes == 1; }));
   pair.connect_client();
   ASSERT_TRUE(pair.client
                   ->request_blocking(text_message(FrameKind::kCall, number_text(1)),
                                      deadline_after(seconds(20)))
                   .ok());
   pair.server_channel()->close(cancelled("enough"));
-  EXPECT_TRUE(comes_true([&] { return pair.client_closes == 2; }));
+  EXPECT_TRUE(eventually([&] { return pair.client_closes == 2; }));
 }
 
 }  // namespace
