@@ -10,7 +10,7 @@
 
 namespace placement {
 
-/// As the options gave them.
+/// Amounts of resources as the options gave them.
 struct CliAmounts {
   std::optional<double> cpus;
   std::optional<double> gpus;

@@ -11,7 +11,7 @@
 namespace placement {
 
 int job_list_command(const std::string& address, bool json);
-/// With the tail of the output of a job that did not succeed.
+/// Prints the job's state, and the tail of its output if it did not succeed.
 int job_status_command(const std::string& address, const std::string& what, bool json);
 int job_logs_command(const std::string& address, const std::string& what, bool follow);
 /// Returns once the job has ended.

@@ -48,7 +48,7 @@ void print_worker(const runtime::WorkerInfo& worker) {
       worker.cpu_seconds, worker.threads, worker.process.c_str(), what.c_str());
 }
 
-/// Of what the head tells all at once.
+/// Lists items of a kind that the head gives all at once.
 template <class T>
 int list_state(const ListOptions& options, const Filters& filters,
                std::vector<T> runtime::ClusterState::*items) {

@@ -229,7 +229,7 @@ class NodeRun {
     return {};
   }
 
-  /// For as long as nodes wait for a head.
+  /// Tries to join for as long as nodes wait for a head.
   runtime::Status join_anew() {
     const runtime::Deadline patience = runtime::deadline_after(plan_.node.link.patience);
     for (;;) {

@@ -19,7 +19,7 @@
 
 namespace {
 
-/// In the order of --help.
+/// Adds the commands in the order of --help.
 std::vector<placement::Command> add_commands(CLI::App& app) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("starling ") + runtime::kRelease);

@@ -35,7 +35,7 @@ std::string label_of(const runtime::NodeUse& use, std::string_view label) {
   return found == use.info.labels.end() ? "" : found->second;
 }
 
-/// Of each resource the smaller amount.
+/// Returns the smaller amount of each resource.
 Resources smaller(const Resources& a, const Resources& b) {
   runtime::ResourceMap amounts = a.to_map();
   const runtime::ResourceMap others = b.to_map();

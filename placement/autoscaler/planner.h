@@ -89,7 +89,7 @@ class NodePlanner {
   const AutoscalerConfig& config() const { return config_; }
   const std::map<std::string, Node>& nodes() const { return nodes_; }
   std::vector<NodeRecord> records() const;
-  /// As of the last step.
+  /// The demand as of the last step.
   const std::vector<DemandReport>& demand() const { return demand_; }
   std::size_t others() const { return others_; }  // nodes in the cluster that it has not added
   const Health* health(const std::string& type, Capacity capacity) const;

@@ -42,7 +42,7 @@ struct Generated {
   auto fields() { return std::tie(batch, summary); }
 };
 
-/// As Generated, of partial rollouts; see PartialBatch.
+/// A step's samples of one worker, with partial rollouts; see PartialBatch.
 struct PartlyGenerated {
   Generated generated;
   std::vector<std::int64_t> finished;

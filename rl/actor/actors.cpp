@@ -31,7 +31,7 @@ Result<Estimated> put_estimates(runtime::Runtime& runtime, const Result<TokenEst
 // A version is published before it is asked for: what takes longer has been lost.
 constexpr std::chrono::minutes kArrival{5};
 
-// As the policy, unless its own key says otherwise.
+// Whether the reference computes in bf16: as the policy, unless its key says otherwise.
 Result<bool> reference_in_bf16(const Config& config, const PolicyOptions& policy,
                                const std::string& device) {
   const std::string key = "actor_rollout_ref.ref.fsdp_config.dtype";

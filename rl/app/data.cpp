@@ -196,7 +196,7 @@ int stats(int argc, char** argv) {
   return 0;
 }
 
-// In verl's form.
+// The row in verl's form.
 ordered_json verl_row(const DataRow& row) {
   ordered_json truth = text_as_json(row.ground_truth, row.ground_truth_is_json);
   if (!row.answerless.empty()) truth = nullptr;

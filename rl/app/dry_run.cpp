@@ -96,7 +96,7 @@ Status check_demonstrations(const Config& config, const TrainerOptions& trainer)
   return Dataset::load(**options).status().with_context("warm start");
 }
 
-// In their order, in batches of any size.
+// Opens the held-out rows, read in their order in batches of any size.
 Result<std::unique_ptr<PromptFeed>> open_held_out(const Config& config,
                                                   const DatasetOptions& validation,
                                                   PromptFeedOptions reading) {

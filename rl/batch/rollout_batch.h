@@ -146,7 +146,7 @@ struct RolloutSummary {
   std::vector<std::int64_t> learned_tokens;   // [samples]; the learned ones of these
   std::vector<std::uint8_t> stopped;          // [samples]
   double seconds = 0.0;                       // of generation, on the worker
-  // Of generation, to be summed over workers: the outcomes of tool calls.
+  // Outcomes of tool calls during generation, to be summed over workers.
   std::map<std::string, double> metrics = {};
   std::vector<std::int64_t> turns = {};   // [samples]: RolloutBatch::turns
   std::vector<float> mean_logprobs = {};  // [samples]: of the learned tokens

@@ -21,7 +21,7 @@ struct SupervisedBatch {
   std::int64_t rows() const { return ids.rows(); }
   void append(const LearnedTokens& row);
 
-  /// Of all rows.
+  /// The number of learned tokens of all rows.
   std::int64_t learned_tokens() const;
 
   /// kInvalidArgument: sizes that do not fit together, a first token that is to be learned.

@@ -42,7 +42,7 @@ class AllReduceProbe {
   const std::string group_;
 };
 
-/// With the program's other actors, before it starts.
+/// Registers the probe with the program's other actors, before it starts.
 void register_all_reduce_probe(runtime::Runtime& runtime);
 
 }  // namespace rl

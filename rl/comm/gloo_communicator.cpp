@@ -115,7 +115,7 @@ class GlooGroup {
   GlooGroup(Group group, std::chrono::milliseconds deadline)
       : group_(std::move(group)), deadline_(deadline) {}
 
-  /// Of one exchange.
+  /// The time limit of one exchange.
   std::chrono::milliseconds deadline() const { return deadline_; }
 
   int rank() const { return rank_; }

@@ -26,7 +26,7 @@ constexpr std::size_t kWindow = 2 * kAhead;
 
 constexpr std::size_t kChunk = 2048;
 
-// Of a size that the compiler knows, so that it uses vectors.
+// The size is a constant, so that the compiler uses vectors.
 template <class T>
 void add_chunk(T* __restrict total, const T* __restrict term) {
   for (std::size_t i = 0; i < kChunk; ++i) total[i] += term[i];

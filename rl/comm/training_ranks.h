@@ -22,7 +22,7 @@ struct TrainingRanks {
   std::unique_ptr<PipelineLinks> pipeline = nullptr;
 
   TrainingRanks() = default;
-  /// Without teams.
+  /// Makes ranks without teams.
   TrainingRanks(std::unique_ptr<Communicator> ranks) : all(std::move(ranks)) {}
   TrainingRanks(std::unique_ptr<Communicator> ranks, std::unique_ptr<Communicator> sharing,
                 std::unique_ptr<Communicator> of_stage = nullptr)

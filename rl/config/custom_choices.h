@@ -15,7 +15,7 @@ namespace rl {
 /// a letter first).
 void add_choice(std::string_view key, std::string_view value);
 
-/// In the order of their coming.
+/// The values that were added for `key`, in the order of their coming.
 const std::vector<std::string>& added_choices(std::string_view key);
 
 /// Adds a key without a default; again: changes nothing. A bug of the caller: a key that is known

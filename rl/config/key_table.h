@@ -81,7 +81,7 @@ class KeyTable {
   nlohmann::ordered_json defaults_ = nlohmann::ordered_json::object();
 };
 
-/// Of `starling train`.
+/// The keys of `starling train`.
 const KeyTable& train_keys();
 
 /// Of the command of that name; nullptr: it has none.

@@ -56,7 +56,7 @@ std::string used(const KeyTable& keys) {
   return text + "\n";
 }
 
-// By reason; keys of one section share a line.
+// Lists keys by reason; keys of one section share a line.
 std::string without_effect(const KeyTable& keys) {
   std::map<std::string_view, std::map<std::string_view, std::string>> by_reason;
   for (const KeyInfo& row : keys.rows()) {

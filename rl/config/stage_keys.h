@@ -8,10 +8,10 @@
 
 namespace rl {
 
-/// Of `starling sft`.
+/// The keys of `starling sft`.
 const KeyTable& sft_keys();
 
-/// Of the stages that learn from preferences.
+/// The keys of the stages that learn from preferences.
 const KeyTable& dpo_keys();
 const KeyTable& kto_keys();
 const KeyTable& rm_keys();

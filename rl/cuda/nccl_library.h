@@ -29,7 +29,7 @@ struct NcclFunctions {
                     void* comm, void* stream) = nullptr;
   int (*comm_destroy)(void*) = nullptr;
   const char* (*get_error_string)(int) = nullptr;
-  // Of the driver: its runtime (libcudart) need not be there.
+  // Functions of the driver: CUDA's runtime (libcudart) need not be there.
   int (*cu_init)(unsigned) = nullptr;
   int (*cu_device_get)(int*, int) = nullptr;
   int (*cu_primary_context)(void**, int) = nullptr;
@@ -85,7 +85,7 @@ class NcclLibrary {
   /// NCCL is looked for as the loader does, then next to LibTorch. Errors: kUnavailable: a library
   /// is not there, or lacks a function; names it, with the cure.
   static runtime::Result<std::unique_ptr<NcclLibrary>> load(const Names& names);
-  /// Of the LibTorch that this process runs with.
+  /// Loads the NCCL of the LibTorch that this process runs with.
   static runtime::Result<std::unique_ptr<NcclLibrary>> load();
 
   /// "2.27.3".

@@ -12,7 +12,7 @@ namespace rl {
 runtime::Result<std::unique_ptr<RowSource>> open_text_rows(const std::string& file, RowForm form,
                                                            const RowSourceOptions& options);
 
-/// As create_rows.
+/// Creates a file of rows of one of the texts' forms. Errors as create_rows.
 runtime::Result<std::unique_ptr<RowSink>> create_text_rows(const std::string& file, RowForm form,
                                                            const RowType& type);
 

@@ -13,7 +13,7 @@ namespace {
 
 using runtime::Result;
 
-// Of a step's responses, in order.
+// One of a step's responses, which are in order.
 struct Single {
   const PreferenceTokens* row = nullptr;
   const std::vector<std::int32_t>* response = nullptr;

@@ -92,7 +92,7 @@ class PromptFeed {
   /// Errors: those of PromptBuilder::ids, with the row.
   runtime::Result<StepPrompts> next(std::int64_t step, std::int64_t round = 0);
 
-  /// As next(), of these rows of the data set; the position stays.
+  /// The same as next() for these rows of the data set; the position stays.
   runtime::Result<StepPrompts> of_rows(const std::vector<std::int64_t>& rows,
                                        std::int64_t step) const;
 

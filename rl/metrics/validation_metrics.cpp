@@ -43,7 +43,7 @@ std::vector<std::size_t> draw_counts(std::size_t count) {
   return counts;
 }
 
-// Of one prompt, by name without its section.
+// The metrics of one prompt, by name without the section.
 std::map<std::string, double> prompt_metrics(std::vector<double> scores) {
   const std::string at_all = "@" + std::to_string(scores.size());
   const Moments all =

@@ -22,7 +22,7 @@ struct ArenaUnit {
   RangeSet borrowed() const { return read.without(own); }
 };
 
-/// Of an arena with the layout of that model's parameters.
+/// The units of an arena with the layout of that model's parameters.
 std::vector<ArenaUnit> arena_units(const ModelConfig& config, std::span<const ParameterSpec> specs);
 
 }  // namespace rl

@@ -175,7 +175,7 @@ at::Tensor ExpertsPass::by_owners(const Experts& w, const at::Tensor& x,
   return ops::exchanged_rows(pass_, ops::select_rows(outputs, rows.by_rank), received, sent);
 }
 
-// Of this rank's experts.
+// The counts of this rank's experts.
 std::span<const ColumnCut> ExpertsPass::owned_counts(std::span<const ColumnCut> counts,
                                                      const ColumnCut& owned) const {
   const int rank = pass_.team->rank();

@@ -56,7 +56,7 @@ struct OwnRows {
     count = dealt->size(pass.team->rank());
   }
 
-  // Of a number a row.
+  // Gathers the numbers of all rows, one a row.
   at::Tensor all(const PassContext& pass, const at::Tensor& own) const {
     if (!dealt || !own.defined()) return own;
     return pass.team->all_rows(own.unsqueeze(1), *dealt, "log-probs").squeeze(1);

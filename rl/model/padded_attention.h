@@ -21,7 +21,7 @@ struct AttentionInputs {
   at::Tensor q, k, v;
 };
 
-/// Of q's rows, and of k and v token by token of the batch.
+/// Gradients: dq has q's rows, dk and dv have one row for each token of the batch.
 struct AttentionGradients {
   at::Tensor dq, dk, dv;
 };

@@ -12,7 +12,8 @@
 
 namespace rl {
 
-/// By position in a team; see PassSharing.
+/// The elements of an arena that each rank of a team uses, by position in the team; see
+/// PassSharing.
 struct PassParts {
   std::vector<RangeSet> used;            // what a rank reads
   std::vector<RangeSet> differentiated;  // what it computes the gradient of: no element has two

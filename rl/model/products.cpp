@@ -24,7 +24,7 @@ bool is_exact(const at::Tensor& t) { return t.scalar_type() == at::kFloat; }
 // So that threads end at about the same time.
 constexpr std::int64_t kTasksPerThread = 2;
 
-// At most this many, of whole tiles.
+// Cuts `total` into at most `count` blocks of whole tiles.
 std::vector<Block> blocks_of(std::int64_t total, std::int64_t count) {
   constexpr std::int64_t kMultiple = 96;  // rows and columns of every processor's tile divide it
   const std::int64_t size =

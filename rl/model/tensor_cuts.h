@@ -27,9 +27,9 @@ class TensorCuts {
   TensorCuts(const ModelConfig& config, const ModelPlan& plan, int ranks,
              PassCut cut = PassCut::kOutputs);
 
-  /// Of the layer's rows; nullopt: every rank has all of them.
+  /// The cut of the layer's rows; nullopt: every rank has all of them.
   std::optional<ColumnCut> of(const LinearPlan& layer) const;
-  /// Of the vocabulary, in the embedding.
+  /// The cut of the vocabulary in the embedding.
   const ColumnCut& vocabulary() const { return vocabulary_; }
 
   /// What a rank reads, of an arena with these places: where rows of a pass are cut all but the

@@ -41,7 +41,7 @@ void TiedTableSum::wait_for(std::vector<std::int64_t> rows) {
   ++pass_;
 }
 
-// By a pass before that one.
+// Whether a pass before that one waits for the row.
 bool TiedTableSum::waits(std::int64_t row, std::int64_t before_pass) const {
   const std::int64_t oldest = pass_ - std::ssize(waiting_);
   for (std::int64_t pass = oldest; pass < before_pass; ++pass)

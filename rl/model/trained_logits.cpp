@@ -58,7 +58,7 @@ at::Tensor own_rows(const PassTeam& team, const at::Tensor& all, const ColumnCut
   return own;
 }
 
-// Of the rank's own rows, from all of the stretch's x.
+// Logits of the rank's own rows, from all of the stretch's x.
 at::Tensor own_logits(const PassContext& pass, const at::Tensor& x, const OutputLayer& head,
                       const Stretch& stretch) {
   if (!stretch.dealt) return trained_logits(pass, x, head);

@@ -180,7 +180,7 @@ std::int64_t Learner::most_weights_there() {
   return weights_are_sharded() ? unit_weights_->most_there() : -1;
 }
 
-// On the host.
+// The trained weights on the host.
 const at::Tensor& Learner::weights() const {
   return host_weights_.defined() ? host_weights_ : model_->trained_parameters().arena();
 }

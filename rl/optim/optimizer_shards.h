@@ -30,7 +30,7 @@ std::vector<ArenaRange> moment_homes(std::int64_t elements, int ranks);
 /// compression the sum is a CompressedSum, which has no rounds. Borrows the communicator.
 class OptimizerShards final : public StepShards {
  public:
-  /// Of an arena of N elements.
+  /// `elements`: the size of the arena.
   OptimizerShards(Communicator& communicator, std::int64_t elements, ZeroLevel level,
                   const GradientCompressionOptions& compression = {});
 

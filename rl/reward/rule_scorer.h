@@ -13,7 +13,7 @@ namespace rl {
 
 class RuleScorer : public Scorer {
  public:
-  /// By data source.
+  /// Chooses the rule by data source.
   RuleScorer();
   explicit RuleScorer(Rule rule) : rule_(std::move(rule)) {}
 

@@ -25,7 +25,7 @@ constexpr std::size_t kCasesMax = 10;  // that verl's continuous score counts
 
 enum class Verdict { kPassed, kFailed, kNotCompiled, kUnknown };
 
-// Of one case.
+// The outcome of one case.
 struct Outcome {
   Verdict verdict = Verdict::kUnknown;
   ScoreFailure failure = ScoreFailure::kError;  // of kUnknown

@@ -64,7 +64,7 @@ class OpenBrackets {
     const char before = text_[at - 1];
     return is_letter(before) || before == '^' || before == '_' || before == '}' || before == ']';
   }
-  /// Behind a comma of these brackets.
+  /// Whether a blank stands behind a comma of these brackets.
   bool has_blanks(std::size_t at) const {
     int depth = 1;
     for (; at < text_.size() && depth > 0; ++at) {

@@ -20,7 +20,7 @@ namespace rl {
 runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotOptions& slots,
                                   std::span<const NodeRoom> nodes);
 
-/// Of all processes of the roles, of which one writes the checkpoint.
+/// The memory of all processes of the roles, of which one writes the checkpoint.
 std::int64_t memory_of_all(std::span<const RoleMemory> roles);
 
 /// What is reserved of the nodes' memory: slot_memory() for the roles that share the slots,

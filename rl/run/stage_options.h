@@ -24,7 +24,7 @@ struct StageInterval {
   std::int64_t steps = -1;  // below 1: never
   bool each_epoch = false;
 
-  /// In steps.
+  /// The interval in steps.
   std::int64_t in_steps(std::int64_t batches_per_epoch) const {
     return each_epoch ? batches_per_epoch : steps;
   }

@@ -15,7 +15,7 @@ namespace {
 constexpr int kDepthMax = 200;
 constexpr std::size_t kIndexFrom = 16;  // below that, looking at every key is faster
 
-/// Of a container of them.
+/// The depth of a container of these values.
 int depth_around(const ValueList& items) {
   int depth = 0;
   for (const TemplateValue& item : items) depth = std::max(depth, item.depth());

@@ -57,7 +57,7 @@ void pad_encodings(std::span<Encoding> encodings, const Padding& padding, std::i
 /// Byte offsets to offsets in characters of the same valid text. Offsets lie between characters.
 void offsets_to_characters(std::string_view text, std::span<TokenOffsets> offsets);
 
-/// And back.
+/// Offsets in characters back to byte offsets.
 void offsets_to_bytes(std::string_view text, std::span<TokenOffsets> offsets);
 
 }  // namespace rl

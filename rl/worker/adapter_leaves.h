@@ -31,7 +31,7 @@ class AdapterLeaves {
   runtime::Status end_turn(int turn);
 
  private:
-  // Of one linear layer.
+  // The adapter of one linear layer.
   struct Module {
     ArenaRange a, b;
     int stage = 0;

@@ -15,7 +15,7 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-// Of a worker's tokens of one mini-batch, from `first` on.
+// Covariances of a worker's tokens of one mini-batch, from `first` on.
 struct Tokens {
   std::size_t first = 0;
   std::vector<float> covariances;

@@ -70,7 +70,7 @@ class SftWorker {
   /// Others: those of Learner::apply.
   runtime::Result<Metrics> update(const SupervisedBatch& batch, const SupervisedPlan& plan);
 
-  /// Without a graph, in those passes; none: one.
+  /// Evaluates the batch without a graph, in the planned passes; none: in one.
   runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch,
                                            std::span<const MicroBatch> planned = {});
 

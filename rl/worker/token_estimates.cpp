@@ -82,7 +82,7 @@ at::Tensor placed_rows(const at::Tensor& packed_N, const RolloutBatch& batch) {
   return pad_rows(borrowed(values), lengths);
 }
 
-// Of those places what stands on learned tokens, end to end.
+// The values that stand on learned tokens, end to end.
 std::vector<float> unplaced(const at::Tensor& rows_BT, const at::Tensor& mask_BT) {
   const at::Tensor kept = rows_BT.masked_select(mask_BT.to(at::kBool)).contiguous();
   return {kept.const_data_ptr<float>(), kept.const_data_ptr<float>() + kept.numel()};

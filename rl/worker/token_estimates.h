@@ -51,7 +51,7 @@ struct Moments {
   void add(const Moments& other);
   double mean() const { return count > 0 ? sum / count : 0.0; }
   double variance() const;  // unbiased; 0 of fewer than two
-  /// Of (number - mean) * scale, with a scale above 0.
+  /// The moments of (number - mean) * scale, with a scale above 0.
   Moments scaled(double mean, double scale) const;
 
   auto fields() { return std::tie(count, sum, squares, smallest, largest); }

@@ -45,7 +45,7 @@ class ActorLink {
     virtual void ask_cause(CauseQuestion question) = 0;
     /// Where the actor is now, for on_address().
     virtual void ask_address() = 0;
-    /// For on_pause_over().
+    /// Waits that long, then calls on_pause_over().
     virtual void pause(std::chrono::milliseconds time) = 0;
 
    protected:

@@ -45,7 +45,7 @@ class ActorQueue {
     Deadline not_before;
     std::size_t shape;  // equal for those that ask for the same
   };
-  /// Of actors that place_all() left out, since others like them had no room.
+  /// Renews the reasons of actors that place_all() left out, since others like them had no room.
   void refresh_reasons();
 
   const HeadContext& context_;

@@ -18,7 +18,7 @@ class ActorWaiters {
   /// Answers at once where the address, or that there will be none, is known.
   void add_for_address(ActorId actor, Deadline deadline, ControlAnswerer answer);
   void add_for_end(ActorId actor, Deadline deadline, EndAnswerer answer);
-  /// Of its phase.
+  /// Answers at the next change of the actor's phase.
   void add_for_change(ActorId actor, Deadline deadline, ControlAnswerer answer);
 
   void alive(const ActorAddress& address);

@@ -20,7 +20,7 @@ class AwayRequests {
     ControlAnswerer answer;
   };
 
-  /// Until its timeout, from `now` on.
+  /// Keeps the request until its timeout, from `now` on.
   void add(NodeId node, Deadline now, Request request);
   /// Takes out those of a node, in their order: it is back, or lost. What is left of their time is
   /// their timeout.

@@ -51,10 +51,10 @@ class ClusterTables {
 
  private:
   auto tables() { return std::tie(nodes_, jobs_, actors_, groups_, pairs_, published_, requests_); }
-  /// Of one table.
+  /// A command that changes one table.
   template <class Command>
   void on(const Command& c);
-  // Of more than one.
+  // Commands that change more than one table.
   void on(const command::RemoveNode& c);
   void on(const command::EndJob& c);
   void on(const command::ReleaseJob& c);

@@ -25,7 +25,7 @@ class GroupQueue {
   void add(GroupId group, Deadline deadline);
   /// Ignores one that does not wait.
   void remove(GroupId group);
-  /// Of one that waits.
+  /// Moves the deadline of a group that waits to this one, if it is later.
   void extend(GroupId group, Deadline deadline);
   /// A look at all but those that are under way.
   void place_all(const IsUnderWay& is_under_way, const Place& place);
@@ -46,7 +46,7 @@ class GroupQueue {
     std::size_t shape = 0;  // equal for those with the same wish
   };
 
-  /// In the order in which they look.
+  /// The groups in the order in which they look for room.
   std::vector<Pending> in_turn(const IsUnderWay& is_under_way) const;
   const std::string& user_of(GroupId group) const;
 

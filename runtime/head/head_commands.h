@@ -89,7 +89,7 @@ struct ActorDead {
   ActorId actor;
   DeathCause cause;
 };
-/// Of the dead actors those that died first.
+/// Forgets the dead actors that died first.
 struct ForgetDead {
   std::size_t count;
 };

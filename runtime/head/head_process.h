@@ -44,7 +44,7 @@ class HeadProcess {
   Status wait();
   /// Any thread.
   void quit(Status reason);
-  /// Of the loop's thread.
+  /// Call it on the loop's thread.
   const ClusterTables& tables() const { return service_->head().tables(); }
 
  private:

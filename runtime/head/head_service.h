@@ -41,7 +41,7 @@ class HeadService final : private HeadLinks {
   /// Takes over what the journal holds; before the first node. Errors: the journal's.
   Status recover();
 
-  /// From a node.
+  /// Handles a node's request.
   void handle(const std::shared_ptr<Channel>& channel, ControlRequest request,
               ControlAnswerer answer);
   void handle_event(const std::shared_ptr<Channel>& channel, const ControlEvent& event);

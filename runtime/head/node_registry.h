@@ -36,7 +36,7 @@ class NodeRegistry {
   void lose(NodeId node, const std::string& why);
   /// The list has changed: those that watch it get it.
   void changed();
-  /// After ClusterTables::restore.
+  /// Takes over the restored nodes, after ClusterTables::restore.
   Status restored();
 
   void tick(Deadline now);
@@ -47,7 +47,7 @@ class NodeRegistry {
     std::uint64_t version;  // that it knows
     ControlAnswerer answer;
   };
-  /// For one that knows that version (0: nothing).
+  /// The list for a watcher that knows that version (0: nothing).
   control::NodeList list(std::uint64_t known) const;
 
   const HeadContext& context_;

@@ -62,7 +62,7 @@ class RecordedLine {
   const std::unique_ptr<Journal> journal_;
   std::uint64_t written_ = 0;  // batches
   std::uint64_t recorded_ = 0;
-  // Of batches, by how long their recording took.
+  // Numbers of batches by how long their recording took.
   std::array<std::uint64_t, activity::kBuckets> record_times_{};
   std::uint64_t record_sum_ns_ = 0;
   std::deque<Leaving> leaving_;

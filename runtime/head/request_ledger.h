@@ -26,7 +26,7 @@ class RequestLedger {
   }
 
  private:
-  /// In the turn of the change that it tells of.
+  /// Call it in the turn of the change that the answer tells of.
   void answer(RequestId id, Result<ControlAnswer> result);
 
   const HeadContext& context_;

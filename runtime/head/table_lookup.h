@@ -18,7 +18,7 @@ const auto& set_of(const Map& sets, const Key& key) {
   return found == sets.end() ? kNone : found->second;
 }
 
-/// Of sets by something: none is empty.
+/// Removes a value from the set of that key. A set that gets empty is removed, too.
 template <class Map, class Key, class Value>
 void remove_from(Map& sets, const Key& key, const Value& value) {
   auto found = sets.find(key);

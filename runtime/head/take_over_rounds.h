@@ -22,7 +22,7 @@ class TakeOverRounds {
   /// The answers of its round count no more.
   void cancel(NodeId node);
   bool is_under_way(NodeId node) const;
-  /// Of the last round: objects that could not be taken over.
+  /// The number of objects that could not be taken over in the last round.
   std::uint64_t failed(NodeId node) const;
   /// The node has left.
   void forget(NodeId node) { last_.erase(node); }

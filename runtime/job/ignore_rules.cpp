@@ -14,7 +14,7 @@ struct ByteClass {
   bool (*has)(int byte);
 };
 
-// Of ASCII, whatever the locale.
+// Letters of ASCII, whatever the locale.
 bool is_lower(int c) { return c >= 'a' && c <= 'z'; }
 bool is_upper(int c) { return c >= 'A' && c <= 'Z'; }
 bool is_alpha(int c) { return is_lower(c) || is_upper(c); }

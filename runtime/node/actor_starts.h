@@ -26,7 +26,7 @@ struct ActorStartsOptions {
   std::chrono::milliseconds pause_max{5000};
 };
 
-/// On the event loop.
+/// Lives on the event loop.
 class ActorStarts {
  public:
   struct Start {

@@ -13,7 +13,7 @@
 
 namespace runtime {
 
-/// On the event loop.
+/// Lives on the event loop.
 class ClientTable {
  public:
   struct Client {
@@ -35,14 +35,14 @@ class ClientTable {
   /// Null: the job has no driver here.
   Client* driver_of(JobId job);
 
-  /// In the order in which they came.
+  /// Visits the clients in the order in which they came.
   template <class Visit>
   void for_each(Visit visit) const {
     for (const auto& [channel, client] : clients_) visit(client);
   }
-  /// To workers and drivers.
+  /// Sends the event to workers and drivers.
   void tell_programs(const ControlEvent& event) const;
-  /// To whatever belongs to the job.
+  /// Sends the event to the clients of the job.
   void tell_job(JobId job, const ControlEvent& event) const;
   /// How many of each role there are, by "connections_driver" and so on.
   void count(Numbers& numbers) const;

@@ -27,7 +27,7 @@ struct DepartureOptions {
   std::chrono::milliseconds drain_time{30'000};  // when a notice does not say how soon
 };
 
-/// On the event loop.
+/// Lives on the event loop.
 class Departure {
  public:
   struct Callbacks {
@@ -47,7 +47,7 @@ class Departure {
   /// Asks the head to have this node leave within that time.
   void ask(const std::string& reason, std::chrono::milliseconds time,
            UniqueFunction<void(Status)> done);
-  /// As the head says.
+  /// The head says that a node is drained.
   void on_node_drains(const control::NodeDrains& drains);
   /// To a process that has just connected: which nodes leave.
   void tell(Channel& channel) const;

@@ -20,7 +20,7 @@ struct DriverJobsOptions {
   std::string address;  // HOST:PORT of the node
 };
 
-/// On the event loop.
+/// Lives on the event loop.
 class DriverJobs {
  public:
   struct Callbacks {

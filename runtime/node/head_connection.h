@@ -21,7 +21,7 @@ struct HeadConnectionOptions {
   HeadLinkOptions link;
 };
 
-/// On the event loop, except where a method says otherwise.
+/// Call it on the event loop, except where a method says otherwise.
 class HeadConnection {
  public:
   /// `callbacks.lost` also hears when the head's process could not be started at all.
@@ -34,7 +34,7 @@ class HeadConnection {
   Status join();
   /// After join(), on the same thread. Errors: kResourceExhausted (no thread).
   Status keep_lease();
-  /// On that thread.
+  /// Call it on the thread that called keep_lease().
   void drop_lease() { lease_.reset(); }
 
   void request(ControlRequest request, ControlAnswerer answer,

@@ -9,7 +9,7 @@
 
 namespace runtime {
 
-/// For the head to record it.
+/// The time limit of the head's answers about jobs.
 inline constexpr auto kJobHeadTimeout = std::chrono::milliseconds(10000);
 
 /// The command line, cut to what a JobInfo may have.

@@ -48,7 +48,7 @@ class Node {
   ~Node();
 
   const std::string& address() const { return ports_->address(); }  // HOST:PORT
-  /// Of its object store; on the loop, or while no thread drives it.
+  /// The state of its object store. Call it on the loop, or while no thread drives that.
   ObjectStoreStats object_stats() const { return objects_->store().stats(); }
 
   /// Blocks until the node has stopped, and says why. kCancelled: it was asked to. kUnavailable:

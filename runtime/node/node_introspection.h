@@ -45,7 +45,7 @@ class NodeIntrospection {
   NodeIntrospection& operator=(const NodeIntrospection&) = delete;
   ~NodeIntrospection();
 
-  /// From a client of the node: but for what the head answers.
+  /// Answers a client of the node, but for what the head answers.
   void serve(ObserveControl& request, std::chrono::milliseconds timeout, ControlAnswerer answer);
   /// A process's page came over its connection.
   void on_activity(const Channel& channel, Message& message);

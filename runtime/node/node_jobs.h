@@ -34,7 +34,7 @@ struct NodeJobsOptions {
   std::vector<std::string> gpu_names;  // what CUDA_VISIBLE_DEVICES has for each GPU of the node
 };
 
-/// On the event loop.
+/// Lives on the event loop.
 class NodeJobs {
  public:
   struct Callbacks {

@@ -12,7 +12,7 @@
 
 namespace runtime {
 
-/// On the event loop.
+/// Lives on the event loop.
 class NodeObjects {
  public:
   /// What the store has to know of the cluster (is_member, find_moved) is asked of the head.

@@ -22,7 +22,7 @@ struct NodePortsOptions {
   std::filesystem::path socket;
 };
 
-/// On the event loop.
+/// Lives on the event loop.
 class NodePorts {
  public:
   /// Errors: kUnavailable (port in use), kInvalidArgument.

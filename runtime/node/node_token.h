@@ -11,7 +11,7 @@
 
 namespace runtime {
 
-/// On the event loop.
+/// Lives on the event loop.
 class NodeToken {
  public:
   /// Another token may be the cluster's next, or (`is_present`) is the cluster's: what lies on disk

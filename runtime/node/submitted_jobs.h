@@ -28,7 +28,7 @@ struct SubmittedJobsOptions {
   std::function<bool()> is_stopping;   // the node is: nothing begins any more
 };
 
-/// On the event loop.
+/// Lives on the event loop.
 class SubmittedJobs {
  public:
   /// Folders come from `files`, and are offered to other nodes by `fetcher`.

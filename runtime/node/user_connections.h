@@ -15,7 +15,7 @@
 
 namespace runtime {
 
-/// On the event loop.
+/// Lives on the event loop.
 class UserConnections {
  private:
   struct Load {

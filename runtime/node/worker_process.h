@@ -35,7 +35,7 @@ struct WorkerProcessSpec {
   LogKeeper* logs = nullptr;  // null: its log has its own bound only
 };
 
-/// On the event loop.
+/// Lives on the event loop.
 class WorkerProcess {
  public:
   struct Callbacks {

@@ -52,7 +52,7 @@ struct alignas(64) RunningSlot {
   Cell tid;
 };
 
-/// Of one class, by one thread.
+/// Counts of one class's calls by one thread.
 struct ClassCounts {
   Cell calls, failed, sum_ns;
   Cell buckets[kBuckets];

@@ -12,7 +12,7 @@ namespace runtime {
 /// time when it was made, since inodes are used again. 0: unknown.
 std::uint64_t log_file_identity(int fd);
 
-/// Of one of a log's files.
+/// The position of one of a log's files.
 struct LogPosition {
   std::uint64_t bytes_before = 0;
   std::uint64_t file = 0;  // log_file_identity()

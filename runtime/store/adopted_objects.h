@@ -15,7 +15,7 @@
 
 namespace runtime::object_detail {
 
-/// On the event loop.
+/// Lives on the event loop.
 class AdoptedObjects : public std::enable_shared_from_this<AdoptedObjects> {
  public:
   using Done = UniqueFunction<void(Result<ObjectLocation>)>;

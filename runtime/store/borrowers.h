@@ -14,7 +14,7 @@
 
 namespace runtime::object_detail {
 
-/// On the event loop.
+/// Lives on the event loop.
 class Borrowers : public std::enable_shared_from_this<Borrowers> {
  public:
   using Client = StoreClients::Client;

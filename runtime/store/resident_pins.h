@@ -12,7 +12,7 @@
 
 namespace runtime::object_detail {
 
-/// On the event loop.
+/// Lives on the event loop.
 class ResidentPins {
  public:
   using Client = ExtentTable::Client;

@@ -25,7 +25,7 @@ Message without_content(const Message& message);
 void answer(const std::shared_ptr<Channel>& channel, const Message& request, Buffer meta,
             Payload payload = {});
 
-/// On the event loop.
+/// Lives on the event loop.
 class StoreClients {
  public:
   using Client = ExtentTable::Client;

@@ -17,7 +17,7 @@ class PromptSource {
   virtual ~PromptSource() = default;
   /// The prompts of `step`, or of one more `round` of generation for it.
   virtual runtime::Result<StepPrompts> next(std::int64_t step, std::int64_t round) = 0;
-  /// In the data, behind them.
+  /// The position in the data behind the prompts that next() gave.
   virtual nlohmann::json position() const = 0;
 };
 

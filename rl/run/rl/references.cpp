@@ -21,7 +21,7 @@ SampleMarks of_other_teachers(const StepBatch& batch, const NamedTeacher& teache
   return marks;
 }
 
-// Of the samples without a mark.
+// The passes over the samples without a mark.
 ScoringPasses passes_without(const StepBatch& batch, const SampleMarks& marks,
                              const std::vector<PassLimits>& limits) {
   std::vector<std::vector<std::int64_t>> tokens = batch.sample_tokens();

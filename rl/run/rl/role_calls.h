@@ -59,7 +59,7 @@ class PartialCalls {
 class AheadCalls {
  public:
   virtual ~AheadCalls() = default;
-  /// Of the policy: shares of a step's samples.
+  /// The number of the policy's workers: the shares of a step's samples.
   virtual std::size_t workers() const = 0;
   virtual runtime::Status publish(const std::string& name, std::uint64_t version) = 0;
   /// Begins the samples of all shares by that version.
@@ -135,7 +135,7 @@ class EstimateCalls {
   virtual runtime::Result<std::vector<Estimated>> estimate(
       const BatchRefs& batches, const LogprobRefs& reference_logprobs,
       const std::vector<EstimateTask>& tasks) = 0;
-  /// By worker.
+  /// Fetches the estimates, by worker.
   virtual runtime::Result<std::vector<TokenEstimates>> get(const EstimateRefs& estimates) const = 0;
 };
 

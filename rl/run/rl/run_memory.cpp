@@ -53,7 +53,7 @@ std::vector<MemoryPart> reward_memory(const Config& config, const FrozenSharding
   return parts;
 }
 
-// Of a teacher, likewise.
+// The memory of a teacher, likewise.
 std::vector<MemoryPart> teacher_memory(const std::string& model_name, const ModelConfig& student,
                                        const MemoryOptions& scoring,
                                        std::vector<std::string>& notes) {
@@ -236,7 +236,7 @@ class RoleCounter {
     return {};
   }
 
-  // Of the policy, which learns demonstrations before it generates.
+  // The memory of the policy while it learns demonstrations, before it generates.
   std::vector<MemoryPart> warm_start_memory() const {
     const std::int64_t rows = trainer_.warm_start.batch_rows;
     const std::int64_t leaves = trainer_.gradient_leaves > 0 ? trainer_.gradient_leaves : workers_;

@@ -38,7 +38,7 @@ runtime::Result<RunMemory> run_memory(const Config& config, const TrainerOptions
                                       const PolicyOptions& policy, const ModelConfig& policy_model,
                                       const RunLengths& lengths, const SlotOptions& slots);
 
-/// Of how many prompts the longest counts.
+/// The first prompts of a data set, of which the longest counts.
 inline constexpr std::int64_t kPromptsMeasured = 1000;
 
 /// Tokens of the longest of the first kPromptsMeasured prompts, as the policy reads them. Errors: a

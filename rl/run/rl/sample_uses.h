@@ -18,7 +18,7 @@ struct SampleUseOptions {
   std::uint64_t seed = 0;
 };
 
-/// By worker.
+/// How a step uses its samples, by worker.
 std::vector<SampleUse> sample_uses(const StepBatch& batch, const SampleUseOptions& options,
                                    std::int64_t step);
 

@@ -82,7 +82,7 @@ struct StepBatch {
   std::int64_t prompts() const;
   std::size_t size() const;  // samples
 
-  /// By worker.
+  /// The batches, by worker.
   std::vector<runtime::ObjectRef<RolloutBatch>> batches() const;
   std::vector<std::vector<RewardTask>> tasks() const;
   std::vector<PromptShard> shards() const;
