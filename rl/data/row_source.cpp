@@ -56,19 +56,6 @@ std::string expand_home(const std::string& file) {
   return file.starts_with("~/") && home != nullptr ? std::string(home) + file.substr(1) : file;
 }
 
-const char* row_form_name(RowForm form) {
-  switch (form) {
-    case RowForm::kJsonLines: return "JSON lines";
-    case RowForm::kJsonList: return "JSON";
-    case RowForm::kCsv: return "CSV";
-    case RowForm::kTsv: return "TSV";
-    case RowForm::kParquet: return "Parquet";
-    case RowForm::kArrow: return "Arrow";
-    case RowForm::kSavedFolder: break;
-  }
-  return "folder of save_to_disk";
-}
-
 Result<RowForm> row_form_of(const std::string& file) {
   const fs::path path = expand_home(file);
   std::error_code error;

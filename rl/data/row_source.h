@@ -28,8 +28,6 @@ enum class RowForm {
   kSavedFolder  // what Hugging Face's `save_to_disk` writes
 };
 
-const char* row_form_name(RowForm form);
-
 /// One row as it is stored, and where, for messages: "train.jsonl:12", "train.parquet: row 12".
 struct RawRow {
   nlohmann::ordered_json value;

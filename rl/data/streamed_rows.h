@@ -29,7 +29,6 @@ class StreamedRows {
   /// CHECKs 0 <= index < size(). Errors of RowSource::read_block and map_row.
   runtime::Result<DataRow> read(std::int64_t index);
 
-  std::int64_t rows_held() const { return held_; }
   std::int64_t rows_held_max() const { return held_max_; }   // so far
   std::int64_t blocks_read() const { return blocks_read_; }  // so far
 

@@ -53,7 +53,6 @@ class Process final : public std::enable_shared_from_this<Process>, private Call
   void shut_down();
   bool is_shut_down() const { return shut_down_.load(); }
 
-  bool is_attached() const { return node_ != nullptr; }
   EventLoop& loop() { return loop_; }
   /// Whether this is a fork()ed child: calls fail with forked_status(). Cost: a load.
   bool is_forked() const { return loop_.is_forked(); }

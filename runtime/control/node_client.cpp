@@ -225,7 +225,6 @@ NodeClient::~NodeClient() {
 std::shared_ptr<Channel> NodeClient::channel() const { return state_->channel; }
 NodeId NodeClient::node_id() const { return state_->credentials.node; }
 ClusterId NodeClient::cluster_id() const { return state_->credentials.cluster; }
-WorkerId NodeClient::worker_id() const { return state_->credentials.worker; }
 
 JobId NodeClient::job_id() const {
   std::lock_guard lock(state_->mutex);

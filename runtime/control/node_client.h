@@ -45,7 +45,6 @@ class NodeClient {
   std::shared_ptr<Channel> channel() const;
   NodeId node_id() const;
   ClusterId cluster_id() const;
-  WorkerId worker_id() const;  // none unless a worker
   JobId job_id() const;  // none until register_driver answered; a worker has it from the start
   const std::string& session_dir() const;  // of the node; empty when the node is on another machine
   std::string node_address() const;        // HOST:PORT of the node, to give to peers
