@@ -38,7 +38,7 @@ class Target {
   }
 };
 
-/// Calls targets in turn, one call at a time, for so long. Returns what each call took, in
+/// Calls targets in turn, one call at a time, for `seconds`. Returns what each call took, in
 /// microseconds.
 inline std::vector<float> latencies_us(runtime::Runtime& rt,
                                        const std::vector<runtime::ActorHandle<Target>>& targets,
@@ -52,7 +52,7 @@ inline std::vector<float> latencies_us(runtime::Runtime& rt,
   return taken;
 }
 
-/// Calls targets in turn without waiting for each, for so long. Returns calls per second.
+/// Calls targets in turn without waiting for each, for `seconds`. Returns calls per second.
 inline double pipelined_per_s(runtime::Runtime& rt,
                               const std::vector<runtime::ActorHandle<Target>>& targets,
                               double seconds) {
@@ -73,7 +73,7 @@ inline double pipelined_per_s(runtime::Runtime& rt,
 /// The task.
 inline int add_one(int n) { return n + 1; }
 
-/// Runs tasks without waiting for each, for so long. Returns tasks per second.
+/// Runs tasks without waiting for each, for `seconds`. Returns tasks per second.
 inline double tasks_per_s(runtime::Runtime& rt, double seconds) {
   constexpr int kPipeline = 2000;
   std::vector<runtime::ObjectRef<int>> refs;

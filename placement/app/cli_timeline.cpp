@@ -88,7 +88,7 @@ int timeline_command(const TimelineOptions& options) {
     read({}, true);
   }
   for (int i = 0; i < kLastReads && read({}, true);
-       ++i) {  // a node tells so much at once, and keeps the rest
+       ++i) {  // a node answers with a part at a time, and keeps the rest
   }
   if (runtime::Status status = trace.end(); !status.ok())
     return fail(status.with_context(options.output));

@@ -65,7 +65,7 @@ struct AutoscalerConfig {
   std::size_t max_nodes = 0;
   std::vector<NodeType> types;  // where several are as good, the first is taken
   std::chrono::milliseconds idle_timeout =
-      std::chrono::minutes(5);  // a node without work for so long is removed
+      std::chrono::minutes(5);  // a node without work for this long is removed
   std::chrono::milliseconds up_cooldown =
       std::chrono::seconds(5);  // between two rounds of additions
   std::chrono::milliseconds down_cooldown =

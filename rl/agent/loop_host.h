@@ -92,7 +92,7 @@ class LoopHost {
   void begin(std::vector<LoopTask> tasks);
   /// Gives a loop what it asked for, or says why there is nothing.
   void answer(const LoopCall& call, const runtime::Result<nlohmann::ordered_json>& drawn);
-  /// What has happened since, waiting for something at most so long. Failures: no process can be
+  /// What has happened since, after at most `wait_max` of waiting. Failures: no process can be
   /// started any more.
   runtime::Result<LoopEvents> take(std::chrono::milliseconds wait_max);
 
@@ -103,7 +103,7 @@ class LoopHost {
   using Clock = std::chrono::steady_clock;
   struct Process;
   struct Run;
-  /// So much went to the log: a bound for each.
+  /// Counts of what went to the log, each with a bound.
   struct Logged {
     int lines = 0;  // since begin()
     int failures = 0;

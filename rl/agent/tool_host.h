@@ -51,8 +51,8 @@ class ToolHost {
   /// What the user says next. kInvalidArgument: the row names no interaction that there is.
   runtime::Result<std::size_t> ask(const ConversationState& state);
 
-  /// Waits for answers, at most so long, where there are calls. Failures: no process can be started
-  /// any more.
+  /// Waits for answers, at most `wait_max`, where there are calls. Failures: no process can be
+  /// started any more.
   runtime::Status work(std::chrono::milliseconds wait_max) { return pool_->work(wait_max); }
   std::vector<ToolAnswer> take();
   std::size_t open() const { return pool_->open(); }

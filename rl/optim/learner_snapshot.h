@@ -60,7 +60,7 @@ runtime::Status write_optimizer_file(const std::string& optimizer, std::int64_t 
 class LearnerSnapshot {
  public:
   /// Cost: one read and one write of that memory, on at::get_num_threads() threads. The system
-  /// takes many times as long to give so much memory.
+  /// takes many times as long to give that much memory.
   explicit LearnerSnapshot(const LearnerState& state);
   /// Of a rank's part alone: see PartSnapshot.
   explicit LearnerSnapshot(const LearnerPart& part);

@@ -19,7 +19,7 @@ struct CovarianceOptions {
   double clip_upper = 5.0;
   double kl_ratio = 0.0002;     // of the tokens, those of the largest covariance, are held near the
                                 // old policy (KL-Cov), ...
-  double kl_coefficient = 0.1;  // ... by so much of |log ratio|
+  double kl_coefficient = 0.1;  // ... by this share of |log ratio|
 };
 
 enum class CovarianceChoice { kClip, kKl };

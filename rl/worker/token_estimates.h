@@ -89,7 +89,7 @@ struct EstimateTask {
   std::vector<double> baselines =
       {};  // per sample: the score of the greedy response to its prompt; empty but for ReMax
   double kl_coefficient =
-      0.0;  // each token's reward less so much of its estimated KL to the reference
+      0.0;  // each token's reward less this times its estimated KL to the reference
   std::vector<MicroBatch> micro_batches =
       {};  // a model's passes over the samples, as many on every worker; none: one
 

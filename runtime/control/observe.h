@@ -45,7 +45,7 @@ struct ActorLoad {
   std::uint64_t busy_ns = 0;
   std::uint64_t waiting = 0;
   std::string running;           // a method that runs now
-  std::uint64_t running_ns = 0;  // for so long
+  std::uint64_t running_ns = 0;  // for how long it has run
   bool operator==(const ActorLoad&) const = default;
 };
 
@@ -149,7 +149,7 @@ struct ReadMetrics {
 };
 struct Trace {
   static constexpr std::chrono::milliseconds kForMax{600'000};
-  std::chrono::milliseconds record{0};  // for so long from now; zero: says nothing about recording
+  std::chrono::milliseconds record{0};  // from now on; zero: says nothing about recording
   bool read = false;                    // answer with what was recorded
   bool operator==(const Trace&) const = default;
 };

@@ -18,7 +18,7 @@
 namespace runtime {
 
 struct HeadServiceOptions {
-  /// A node that is silent for longer is lost; a restarted head gives each so long to come back. A
+  /// A node that is silent for longer is lost; a restarted head gives each as long to come back. A
   /// partition is to be known within 10 s, a cut of 8 s to cost time only. So it leaves a second
   /// for a node to be heard again, since a lost SYN is sent again after that time. It leaves half
   /// of one for a link that is dead in one direction and still carries what was in flight.

@@ -14,7 +14,8 @@
 
 namespace runtime {
 
-/// A replaced token counts for so long at least: the change takes a moment to be known everywhere.
+/// A replaced token counts for at least this long: the change takes a moment to be known
+/// everywhere.
 inline constexpr std::chrono::milliseconds kTokenGraceMin{5'000};
 inline constexpr std::chrono::milliseconds kTokenGraceMax = std::chrono::hours(24);
 

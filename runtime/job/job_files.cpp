@@ -32,7 +32,7 @@ constexpr int kRemoveTries = 8;          // while new entries are made
 constexpr std::size_t kUploadsMax = 16;  // unfinished, of one sender
 constexpr std::uint64_t kUserParts = 4;  // of the disk, one for the folders of each user's jobs
 constexpr const char* kJobsLock = ".lock";
-// So long a file that a submission was told is there stays for it.
+// How long a file that a submission was told is there stays for it.
 constexpr auto kNeededFor = std::chrono::minutes(10);
 
 Status write_file(int fd, std::string_view bytes, const fs::path& file) {

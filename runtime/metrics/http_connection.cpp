@@ -10,7 +10,7 @@ namespace runtime {
 
 namespace {
 
-/// Strangers get so long.
+/// How long a stranger may take.
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::size_t kDrainedMax = 4 << 20;
 

@@ -18,7 +18,7 @@
 namespace runtime {
 
 struct ActorStartsOptions {
-  /// For so long, within a start's own deadline, a process that the machine could not start is
+  /// For this long, within a start's own deadline, a process that the machine could not start is
   /// tried again. The machine lacked memory, descriptors or room for another process. The pauses
   /// between two tries follow.
   std::chrono::milliseconds patience{120'000};

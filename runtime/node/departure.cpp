@@ -13,7 +13,7 @@ namespace {
 // Between the end that a drain was promised and the node's own: the head's word comes first, if the
 // head is there.
 constexpr std::chrono::milliseconds kLeaveMargin{3000};
-// Drivers are told so long before the node goes, or when half of the time is over.
+// Drivers are told this long before the node goes, or when half of the time is over.
 constexpr std::chrono::milliseconds kJobsWarned{10'000};
 constexpr std::chrono::milliseconds kPreemptionMargin{5'000};
 

@@ -18,17 +18,17 @@ struct HeadLinkOptions {
   /// (LeaseKeeper). An idle connection that is broken shows when something is sent, and a node that
   /// was given up ends what it runs that much sooner.
   std::chrono::milliseconds heartbeat{250};
-  /// A head that has answered nothing for so long is connected to again: the connection may be dead
-  /// in one direction.
+  /// A head that has answered nothing for this long is connected to again: the connection may be
+  /// dead in one direction.
   std::chrono::milliseconds silence_max{30000};
   /// How long the head may be away before the node gives up. The first is for a head whose journal
   /// outlives its machine or that runs next to this node. The second is for another head, which can
   /// only come back as a process next to the same node.
   std::chrono::milliseconds patience{600'000};
   std::chrono::milliseconds patience_brief = kHeadAwayMax;
-  /// For callers that want to know rather than to wait (Urgency::kNow). The first: so long the head
-  /// may have been away. The second: so long it may have been silent while its connection is open,
-  /// while it reads its journal, or while this node starts it.
+  /// For callers that want to know rather than to wait (Urgency::kNow). The first: how long the
+  /// head may have been away. The second: how long it may have been silent while its connection is
+  /// open, while it reads its journal, or while this node starts it.
   std::chrono::milliseconds away_max{2000};
   std::chrono::milliseconds mute_max{5000};
 };

@@ -16,7 +16,7 @@ namespace runtime {
 namespace {
 constexpr std::size_t kErrorLines = 3;
 constexpr std::chrono::milliseconds kEndGrace{2000};
-// One that has lived for so long did not die of how it was started.
+// One that has lived for this long did not die of how it was started.
 constexpr std::chrono::seconds kHeadCalm{10};
 
 /// A file that only descriptors name, with the token in it.

@@ -38,7 +38,7 @@ std::uint64_t own_memory_bytes(pid_t pid);
 struct MemoryGuardOptions {
   double threshold = 0.95;  // of the memory in use; 0: never stops anything
   std::chrono::milliseconds period{250};
-  std::chrono::milliseconds window{60'000};  // growth is that of so long
+  std::chrono::milliseconds window{60'000};  // growth is measured over this time
   std::chrono::milliseconds pause{2000};     // after one was stopped, until its memory is back
 };
 

@@ -22,7 +22,7 @@ class ActivityTable {
   /// Classes by name that are told apart, the first ones for as long as the node lives; the others
   /// are counted together as "other". So no counter ever goes back.
   static constexpr std::size_t kClassesMax = 50;
-  /// About so much at once, of what was recorded: an answer has to fit into a message.
+  /// Of what was recorded, about this much at once: an answer has to fit into a message.
   static constexpr std::size_t kTraceBytesMax = 32 << 20;
 
   struct Process {

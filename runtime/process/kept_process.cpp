@@ -8,7 +8,7 @@
 namespace runtime {
 
 namespace {
-// One that has lived for so long did not die of how it was started.
+// One that has lived for this long did not die of how it was started.
 constexpr std::chrono::seconds kProcessCalm{10};
 }  // namespace
 

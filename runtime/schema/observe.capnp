@@ -20,7 +20,7 @@ struct ObserveRequest {
     readStack :group { actor @6 :Data; }
     readMetrics @7 :Void;        # reply: text, as Prometheus reads it
     trace :group {
-      forMs @8 :UInt64;          # processes record for so long from now; 0: says nothing about recording
+      forMs @8 :UInt64;          # processes record for this long from now; 0: says nothing about recording
       read @9 :Bool;             # reply: trace, what was recorded
     }
     readClock @10 :Void;         # reply: numbers
@@ -72,7 +72,7 @@ struct ActorLoad {
   busyNs @5 :UInt64;
   waiting @6 :UInt64;
   running @7 :Text;            # a method that runs now
-  runningNs @8 :UInt64;        # for so long
+  runningNs @8 :UInt64;        # for how long it has run
 }
 
 struct WorkerInfo {

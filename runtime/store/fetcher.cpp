@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kReconnectPause{20};
 // Objects of fewer parts come from their own node: asking it whom else to ask would take as long.
 constexpr std::uint64_t kTreeChunksMin = 2;
 constexpr std::chrono::seconds kSourceTimeout{5};
-// A node that sends nothing for so long may have left without a word.
+// A node that sends nothing for this long may have left without a word.
 constexpr std::chrono::seconds kProgressPause{2};
 constexpr std::chrono::seconds kCopyIdle{5};
 

@@ -50,10 +50,10 @@ struct ObjectStoreOptions {
   std::uint64_t slab_bytes = 4 << 20;  // what a process leases for its small objects
   std::uint64_t retained_bytes_max =
       256ull << 20;  // free memory kept for good rather than given back to the system
-  /// Free memory beyond that goes back when none of it was used for so long. So what the next step
-  /// of a loop takes again costs no new pages.
+  /// Free memory beyond that goes back when none of it was used for this long. So what the next
+  /// step of a loop takes again costs no new pages.
   std::chrono::milliseconds retained_for{30'000};
-  std::uint64_t chunk_bytes = 4 << 20;  // a fetch asks for so much at a time
+  std::uint64_t chunk_bytes = 4 << 20;  // a fetch asks for this much at a time
   int chunks_in_flight_max = 4;
   int streams = 2;  // connections to a node that objects are fetched over
   std::chrono::milliseconds chunk_timeout{30000};

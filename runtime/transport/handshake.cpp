@@ -23,7 +23,7 @@ namespace runtime {
 namespace {
 
 constexpr char kPreambleMagic[8] = {'S', 'T', 'A', 'R', 'L', 'I', 'N', 'G'};
-// A caller of version 1 has sent so much behind its preamble before it hears an answer.
+// A caller of version 1 sends this much after its preamble before it gets an answer.
 constexpr std::size_t kFirstNonceBytes = 32;
 constexpr std::string_view kRecordLabel = "starling records AES-256-GCM";
 constexpr std::size_t kReasonBytesMax = 1024;

@@ -27,7 +27,7 @@ int level(const Config& config, const char* role) {
   return static_cast<int>(zero_level_from_config(config, role).value_or(ZeroLevel::kNone));
 }
 
-// The policy and a critic that takes at most so much.
+// The policy and a critic of at most that level.
 std::vector<ZeroRole> roles(int most_of_critic = 3) {
   return {{kActorRole, [](const Config&) { return true; }},
           {kCriticRole,

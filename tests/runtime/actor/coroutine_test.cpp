@@ -13,7 +13,7 @@ class Router {
   Router(Runtime& runtime, ActorHandle<Patient> backend)
       : runtime_(runtime), backend_(std::move(backend)) {}
 
-  /// Asks the backend, which answers with what it is given after so long.
+  /// Asks the backend, which answers after `ms` with what it is given.
   asio::awaitable<Result<int>> ask(int ms) {
     enter();
     ObjectRef<int> answer = backend_.call(&Patient::block, ms);

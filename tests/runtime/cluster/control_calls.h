@@ -36,7 +36,7 @@ struct ControlCall {
 /// that one thread alone puts and reads has the last value.
 std::vector<std::string> control_violations(const std::vector<ControlCall>& calls);
 
-/// Makes all kinds of calls from several threads for so long.
+/// Makes all kinds of calls from several threads for `duration`.
 std::vector<ControlCall> make_control_calls(Runtime& rt, std::chrono::milliseconds duration);
 
 }  // namespace runtime::test

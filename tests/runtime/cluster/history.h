@@ -90,10 +90,10 @@ class HistoryFile {
 };
 
 struct Rules {
-  /// An answer may come so much after its deadline: processes wait for a processor too.
+  /// An answer may come this late after its deadline: processes wait for a processor too.
   std::int64_t grace_us = 3'000'000;
-  /// So long after something that may take an actor's life its name may go to another: the head may
-  /// learn of it late.
+  /// How long after something that may take an actor's life its name may go to another: the head
+  /// may learn of it late.
   std::int64_t unsettled_us = 15'000'000;
 };
 

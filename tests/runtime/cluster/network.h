@@ -26,7 +26,7 @@ class DelayingLink;
 /// another when `jitter` is above zero.
 struct LinkQuality {
   std::chrono::microseconds delay{0};
-  std::chrono::microseconds jitter{0};  // up to so much more, at random
+  std::chrono::microseconds jitter{0};  // up to this much more, at random
   double loss = 0;                      // share
 };
 
