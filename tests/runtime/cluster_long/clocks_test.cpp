@@ -24,14 +24,13 @@ TEST_F(ClocksTest, MachinesHaveMonotonicClocksOfTheirOwn) {
   if (there - here < 3000) GTEST_SKIP() << "no time namespaces here";
   begin_load(0, {.tallies = 4, .per_second = 10});
   begin_load(1, {.tallies = 4, .per_second = 10});
-  // A load for a while between any two faults.
-  support::hold_for(4s);
+  support::hold_for(4s);  // of load without a fault
   ::kill(cluster_->head(), SIGKILL);
-  support::hold_for(1s);
+  support::hold_for(1s);  // of load without a head, and with the next one
   cluster_->kill_node(2);
-  support::hold_for(1s);
+  support::hold_for(1s);  // of load without that node
   expect_started(2);
-  support::hold_for(2s);
+  support::hold_for(2s);  // of load with all again
   EXPECT_EQ(cluster_->members(3), 4);
   end_loads();
   int failed = 0;

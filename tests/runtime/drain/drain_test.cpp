@@ -258,7 +258,7 @@ TEST_F(DrainTest, SigtermDrainsASecondOneEndsAtOnce) {
   TestNode first = add_node();
   auto keeper = make<Keeper>(far(1));
   get(keeper.call(&Keeper::add, 3));
-  TestNode second = add_node(4, {"--drain-deadline", "100s"});
+  TestNode second = add_node(4, {"--drain-deadline", "500s"});
   first.process->signal(SIGTERM);
   EXPECT_EQ(first.process->wait().exit_code, 0);
   EXPECT_EQ(get(keeper.call(&Keeper::total)), 3);
