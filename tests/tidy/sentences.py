@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""No sentence of a comment has more than 25 words, and none of README.md, docs or docs/guide more than 30: sentences.py REPOSITORY
+"""Sentences are short: sentences.py REPOSITORY
 
+None of a comment, a docstring or a table's text has more than 25 words; none of README.md, docs and docs/guide more than 30.
 A comment is a run of `//` or `///` lines, or of `#` lines in Python, shell and CMake, without what stands behind code. An indented line is
 code, an empty one and a list's dash begin a new sentence. A sentence ends with a full stop, a question mark or an exclamation mark.
-In Markdown, a link counts as its text; tables, headings, fenced code, `<!-- -->` and the generated tables of keys are left out.
+A docstring is read as a comment; the tables are *.inc files, of which each string is a text. In Markdown, a link counts as its text; tables, headings, fenced code, `<!-- -->` and the generated tables of keys are left out.
 """
+import ast
+import itertools
 import pathlib
 import re
 import subprocess
@@ -35,6 +38,22 @@ def comments(lines, marker):
         if not words:
             start = number
         words.append(body.strip())
+
+
+def docstrings(source):
+    """Yields (line number, text) for each piece of the docstrings of a Python program."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (text := ast.get_docstring(node)):
+            for line, piece in comments([f"# {line}" for line in text.splitlines()], "#"):
+                yield node.body[0].lineno + line - 1, piece
+
+
+def table_texts(lines):
+    """Yields (line number, text) for each string of a table."""
+    for number, line in enumerate(lines, 1):
+        if not line.lstrip().startswith("//"):
+            for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line):
+                yield number, text
 
 
 def prose(lines):
@@ -77,10 +96,12 @@ def sentences(text):
 def pieces(path, name):
     """How many words a sentence of the file may have, and the file's texts with their lines."""
     marker = "#" if path.name == "CMakeLists.txt" else MARKERS.get(path.suffix)
-    lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+    source = path.read_text(errors="replace") if path.is_file() else ""
+    lines = source.splitlines()
     if PAGE.fullmatch(name):
         return WORDS_AT_MOST_ON_A_PAGE, paragraphs(lines)
-    return WORDS_AT_MOST, comments(lines, marker) if marker else ()
+    more = docstrings(source) if path.suffix == ".py" else table_texts(lines) if path.suffix == ".inc" else ()
+    return WORDS_AT_MOST, itertools.chain(comments(lines, marker) if marker else (), more)
 
 
 def main():
