@@ -4,7 +4,8 @@
 None of a comment, a docstring or a table's text has more than 25 words; none of README.md, docs and docs/guide more than 30.
 A comment is a run of `//` or `///` lines, or of `#` lines in Python, shell and CMake, without what stands behind code. An indented line is
 code, an empty one and a list's dash begin a new sentence. A sentence ends with a full stop, a question mark or an exclamation mark.
-A docstring is read as a comment; the tables are *.inc files, of which each string is a text. In Markdown, a link counts as its text; tables, headings, fenced code, `<!-- -->` and the generated tables of keys are left out.
+A docstring is read as a comment; the tables are *.inc files, of which each string is a text.
+In Markdown, a link counts as its text; tables, headings, fenced code, `<!-- -->` and the generated tables of keys are left out.
 """
 import ast
 import itertools
