@@ -231,7 +231,7 @@ TEST_F(ClusterTest, ObjectsAreLostWithTheirOwner) {
   auto ref = maker.call(&Broker::make, 1'000'000ul, 2.0F);
   rt_->wait(std::vector{ref}, 1);
   ASSERT_TRUE(rt_->kill(maker).ok());
-  auto lost = rt_->get(ref, 5s);
+  auto lost = rt_->get(ref, 20s);
   ASSERT_FALSE(lost.ok());
   EXPECT_EQ(lost.status().code(), ErrorCode::kObjectLost) << lost.status().to_string();
 }
@@ -251,15 +251,17 @@ TEST_F(ClusterTest, StoreIsEmptyAgainAfterObjectsAreDropped) {
 TEST_F(ClusterTest, WaitReturnsWhatIsThere) {
   auto fast = counter();
   auto slow = counter();
-  std::vector<ObjectRef<int>> refs{slow.call(&Counter::sleep_ms, 2000),
+  const support::Gate gate(folder_.file("gate"));
+  std::vector<ObjectRef<int>> refs{slow.call(&Counter::pass, gate.path()),
                                    fast.call(&Counter::sleep_ms, 1),
                                    fast.call(&Counter::sleep_ms, 2)};
-  auto two = rt_->wait(refs, 2, 1s);
+  auto two = rt_->wait(refs, 2, 20s);
   EXPECT_EQ(two.ready.size(), 2u);
   ASSERT_EQ(two.pending.size(), 1u);
   EXPECT_EQ(two.pending[0], refs[0]);
   auto none = rt_->wait(two.pending, 1, 10ms);
   EXPECT_TRUE(none.ready.empty());
+  gate.open();
 }
 
 TEST_F(ClusterTest, GroupsAreCalledAsOne) {

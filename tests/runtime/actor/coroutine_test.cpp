@@ -139,7 +139,7 @@ TEST_F(CoroutineTest, PlainMethodsRunWhileCoroutinesWait) {
   auto held = actor.call(&Router::held);
   ASSERT_TRUE(eventually([&] { return get(actor.call(&Router::running)) == 1; }));
   EXPECT_FALSE(held.is_ready());
-  ASSERT_TRUE(rt_->get(actor.call(&Router::release), 5s).ok());
+  ASSERT_TRUE(rt_->get(actor.call(&Router::release), 20s).ok());
   Status status = rt_->get(held, 10s);
   EXPECT_TRUE(status.ok()) << status.to_string();
 }

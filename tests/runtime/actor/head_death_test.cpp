@@ -149,7 +149,8 @@ TEST_F(HeadDeathTest, WhatWasAcknowledgedIsThere) {
   writer.join();
   EXPECT_GT(written, 10);
   for (int i = 0; i < written; ++i)
-    ASSERT_EQ(rt_->kv().get("key-" + std::to_string(i), 5s).value_or("nothing"), std::to_string(i));
+    ASSERT_EQ(rt_->kv().get("key-" + std::to_string(i), 20s).value_or("nothing"),
+              std::to_string(i));
 }
 
 TEST_F(HeadDeathTest, AHeadStartedOnTheJournalGoesOnWithTheCluster) {

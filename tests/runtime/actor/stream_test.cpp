@@ -97,7 +97,7 @@ TEST_F(StreamTest, ValuesComeInOrderAndEnd) {
   EXPECT_EQ(expected, 1000);
   EXPECT_TRUE(numbers.status().ok()) << numbers.status().to_string();
   EXPECT_TRUE(numbers.done());
-  EXPECT_TRUE(rt_->get(numbers.result(), 5s).ok());
+  EXPECT_TRUE(rt_->get(numbers.result(), 20s).ok());
   EXPECT_EQ(get(actor.call(&Feed::ended)), "ok");
   Stream<int> none = actor.call(&Feed::numbers, 0);
   EXPECT_FALSE((*none.next()).has_value());

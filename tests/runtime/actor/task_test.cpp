@@ -6,6 +6,7 @@
 
 #include "cluster_fixture.h"
 #include "test_tasks.h"
+#include "tests/support/gate.h"
 
 namespace runtime::test {
 namespace {
@@ -111,14 +112,16 @@ TEST_F(TaskTest, FailuresAreTriedAgainWhenAskedFor) {
 }
 
 TEST_F(TaskTest, ATaskThatWaitsIsCancelledAtOnce) {
-  auto running = rt_->task(TaskOptions{.cpus = 4}, &sleep_and_tell_pid, 1500);
+  const support::Gate gate(path("gate"));
+  auto running = rt_->task(TaskOptions{.cpus = 4}, &pass_gate, gate.path());
   auto waiting = rt_->task(TaskOptions{.cpus = 3}, &twice, 1);
   auto unsettled = rt_->task(&sleep_and_tell_pid, running);
   ASSERT_TRUE(rt_->cancel(waiting).ok());
-  expect_failure(rt_->get(waiting, 1s).status(), ErrorCode::kCancelled, {"twice"});
+  expect_failure(rt_->get(waiting, 20s).status(), ErrorCode::kCancelled, {"twice"});
   ASSERT_TRUE(rt_->cancel(unsettled).ok());
-  expect_failure(rt_->get(unsettled, 1s).status(), ErrorCode::kCancelled, {"sleep_and_tell_pid"});
-  EXPECT_GT(get(running), 0);
+  expect_failure(rt_->get(unsettled, 20s).status(), ErrorCode::kCancelled, {"sleep_and_tell_pid"});
+  gate.open();
+  EXPECT_EQ(get(running), 1);
 }
 
 TEST_F(TaskTest, ARunningTaskIsTold) {

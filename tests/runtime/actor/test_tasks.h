@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/runtime.h"
+#include "tests/support/gate.h"
 #include "tests/support/pauses.h"
 
 namespace runtime::test {
@@ -28,6 +29,8 @@ inline int sleep_and_tell_pid(int ms) {
   support::work_for(std::chrono::milliseconds(ms));
   return ::getpid();
 }
+/// 1 once the gate at that path is open.
+inline int pass_gate(const std::string& gate) { return support::Gate(gate).pass() ? 1 : 0; }
 inline void throw_text(const std::string& text) { throw std::runtime_error(text); }
 inline Result<int> note_and_fail(const std::string& file) {
   std::ofstream(file, std::ios::app) << "x";
@@ -120,6 +123,7 @@ inline void register_test_tasks(Runtime& rt) {
   rt.register_function("process_id", &process_id);
   rt.register_function("join_words", &join_words);
   rt.register_function("sleep_and_tell_pid", &sleep_and_tell_pid);
+  rt.register_function("pass_gate", &pass_gate);
   rt.register_function("throw_text", &throw_text);
   rt.register_function("note_and_fail", &note_and_fail);
   rt.register_function("die_unless_noted", &die_unless_noted);

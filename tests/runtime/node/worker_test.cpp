@@ -225,7 +225,7 @@ TEST_F(Worker, DiesWithItsNode) {
   driver->client().set_on_shutdown([&](Status) { told.set(); });
   ::kill(session_of(head).pid, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !process_runs(actor->pid); }));
-  EXPECT_TRUE(driver->loop().run_until(told, deadline_after(seconds(5))));
+  EXPECT_TRUE(driver->loop().run_until(told, deadline_after(seconds(20))));
   EXPECT_EQ(driver->create("Echo").status().code(), ErrorCode::kUnavailable);
 }
 
