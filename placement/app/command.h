@@ -25,7 +25,7 @@ struct AmountsHelp {
   const char* gpus;
   const char* resources;
 };
-/// Those three options.
+/// Adds the options of the three amounts.
 void add_amounts(CLI::App& command, CliAmounts& amounts, const AmountsHelp& help);
 /// "4GiB", "500MB" or a plain number.
 CLI::Validator is_bytes();

@@ -43,7 +43,7 @@ struct NodeType {
   SpotOptions spot;
   bool operator==(const NodeType&) const = default;
 
-  /// What a node of this type is started with.
+  /// The labels that a node of this type is started with.
   runtime::Labels labels_of(const std::string& id, Capacity capacity) const;
 };
 

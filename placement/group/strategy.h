@@ -36,7 +36,7 @@ struct NodeOffer {
 std::optional<std::vector<std::size_t>> assign_bundles(runtime::GroupStrategy strategy,
                                                        std::span<const BundleNeed> bundles,
                                                        std::span<const NodeOffer> nodes);
-/// The same for bundles and nodes without labels.
+/// The same assignment for bundles and nodes without labels.
 std::optional<std::vector<std::size_t>> assign_bundles(runtime::GroupStrategy strategy,
                                                        std::span<const Resources> bundles,
                                                        std::span<const Resources> available);

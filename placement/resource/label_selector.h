@@ -18,7 +18,7 @@ runtime::Status check_selectors(const runtime::Labels& wanted);
 
 /// Those that the node's labels do not meet. They must have passed check_selectors().
 runtime::Labels unmet(const runtime::Labels& offered, const runtime::Labels& wanted);
-/// The same as a question; cheaper.
+/// Whether the offered labels meet the wanted ones; cheaper than unmet().
 bool meets(const runtime::Labels& offered, const runtime::Labels& wanted);
 
 /// "zone=a, kind=in(fast, faster)"

@@ -69,7 +69,7 @@ at::Tensor kto_loss(const at::Tensor& policy_P, const at::Tensor& reference_P, c
 /// al. 2022, arXiv:2203.02155, equation 1; the margin as in Llama 2, arXiv:2307.09288, equation 2.
 at::Tensor bradley_terry_loss(const at::Tensor& chosen_P, const at::Tensor& rejected_P,
                               double margin = 0.0);
-/// The same with a margin for each pair, [P].
+/// The same loss with a margin for each pair, [P].
 at::Tensor bradley_terry_loss(const at::Tensor& chosen_P, const at::Tensor& rejected_P,
                               const at::Tensor& margin_P);
 

@@ -93,7 +93,7 @@ class Communicator {
   /// abort it on all of them. From any thread.
   void abort(const runtime::Status& why) { links_->abort(why); }
 
-  /// Where this rank stands. From any thread.
+  /// This rank's progress. Any thread.
   Pulse pulse() const { return recorder_.read(); }
   /// Something was done between two operations.
   void progress(std::string_view where) { recorder_.at(where); }

@@ -22,7 +22,7 @@ class KeyNames {
   /// Borrows the table.
   explicit KeyNames(const KeyTable& keys) : keys_(keys) {}
 
-  /// What is shown from now on is of another source.
+  /// The values that are shown from now on are of another source.
   void begin(Source source);
 
   /// Whether `value`, which `key` gets by the name `written`, replaces what it has.

@@ -30,7 +30,7 @@ SplitRecord split_line(std::string_view text, bool last, bool first);
 SplitRecord split_json_element(std::string_view text, bool last, bool first);
 /// Lines of CSV (RFC 4180), in whose quoted fields there may be newlines.
 SplitRecord split_csv_line(std::string_view text, bool last, bool first);
-/// The same with tabs between fields.
+/// Splits a record with tabs between its fields.
 SplitRecord split_tsv_line(std::string_view text, bool last, bool first);
 
 /// The fields of a line of CSV. kInvalidArgument: text behind a closing quote.

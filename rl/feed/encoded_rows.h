@@ -57,7 +57,7 @@ class EncodedRows {
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const Builder& builder() const { return *builder_; }
 
-  /// How many rows, which epoch, and where in it.
+  /// The feed of rows: their number, the epoch, and the position in it.
   RowFeed& rows() { return *rows_; }
   const RowFeed& rows() const { return *rows_; }
 

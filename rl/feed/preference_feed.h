@@ -64,7 +64,7 @@ class PreferenceFeed {
   /// of a pair once.
   RowLengths row_lengths(bool shares_prompts) const;
 
-  /// How many rows, which epoch, and where in it.
+  /// The feed of rows: their number, the epoch, and the position in it.
   RowFeed& rows() { return rows_->rows(); }
   const RowFeed& rows() const { return std::as_const(*rows_).rows(); }
 

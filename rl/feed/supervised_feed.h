@@ -59,7 +59,7 @@ class SupervisedFeed {
   /// Of the rows that were encoded at the beginning.
   RowLengths row_lengths() const;
 
-  /// How many rows, which epoch, and where in it.
+  /// The feed of rows: their number, the epoch, and the position in it.
   RowFeed& rows() { return rows_->rows(); }
   const RowFeed& rows() const { return std::as_const(*rows_).rows(); }
 

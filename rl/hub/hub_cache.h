@@ -38,7 +38,7 @@ class HubCache {
     return folder_ / "snapshots" / commit;
   }
   std::filesystem::path blob(const std::string& etag) const { return folder_ / "blobs" / etag; }
-  /// Where a blob grows until it is whole.
+  /// The file in which a blob grows until it is whole.
   std::filesystem::path incomplete(const std::string& etag) const {
     return folder_ / "blobs" / (etag + ".incomplete");
   }

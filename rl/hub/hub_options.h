@@ -32,7 +32,7 @@ struct HubOptions {
   std::function<void(const HubProgress&)>
       progress;  // called now and then, by one thread at a time; may be null
 
-  /// What the environment says, with the defaults above.
+  /// Reads the options from the environment, with the defaults above.
   static HubOptions from_environment();
 };
 

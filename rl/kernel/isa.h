@@ -11,7 +11,7 @@ enum class Isa { kPortable, kAvx2, kAvx512 };
 
 std::string_view to_string(Isa isa);
 
-/// What this machine can run, best last.
+/// The instruction sets that this machine can run, best last.
 std::vector<Isa> supported_isas();
 
 /// The one in use: the best supported, unless the environment's STARLING_ISA (portable, avx2,

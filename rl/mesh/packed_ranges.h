@@ -21,7 +21,7 @@ class PackedRanges {
 
   /// The places of a range of elements that the set contains.
   ArenaRange packed(ArenaRange range) const;
-  /// What of these it contains, as places.
+  /// The places of the elements of `ranges` that the set contains.
   std::vector<ArenaRange> packed_parts(std::span<const ArenaRange> ranges) const;
 
  private:

@@ -18,7 +18,7 @@ struct ArenaUnit {
   RangeSet own;      // each element of the arena is in one unit, gaps with what is before them
   RangeSet read;     // what passes read there: `own`, and tied embeddings in the last one
 
-  /// What is read there of another unit's: tied embeddings.
+  /// The elements of another unit that are read there: tied embeddings.
   RangeSet borrowed() const { return read.without(own); }
 };
 

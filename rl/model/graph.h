@@ -78,7 +78,7 @@ class Graph {
   /// an output layer.
   at::Tensor logits(const at::Tensor& normed, const PassOptions& options) const;
 
-  /// The same with a graph.
+  /// The same logits with a graph.
   at::Tensor trained_logits(const at::Tensor& normed, const PassOptions& options) const;
 
   /// See numbers_of_logits(), of rows of last_norm(): [N, K] on every rank that has them.

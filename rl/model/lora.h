@@ -39,7 +39,7 @@ class LoraAdapter {
                                            const std::filesystem::path& folder);
 
   LoraAdapter clone() const { return {config_, modules_, parameters_.clone()}; }
-  /// The same there; a copy in any case.
+  /// The adapter on that device; always a copy.
   LoraAdapter to(at::Device device) const { return {config_, modules_, parameters_.to(device)}; }
 
   /// Writes such a folder, with fp32 safetensors. Errors: as save_model_folder.

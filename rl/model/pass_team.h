@@ -53,7 +53,7 @@ class PassTeam {
 
   /// This rank's columns of a tensor that has all, dense.
   at::Tensor own_columns(const at::Tensor& all, const ColumnCut& cut) const;
-  /// Its rows, a view.
+  /// This rank's rows of a tensor that has all, as a view.
   at::Tensor own_rows(const at::Tensor& all, const ColumnCut& rows) const;
 
   /// Of a matrix of which each rank has the rows of `rows`: all rows of the rank's columns, dense.
@@ -87,7 +87,7 @@ class PassTeam {
   at::Tensor handed(int from, int to, const at::Tensor& own, at::IntArrayRef shape,
                     std::string_view what) const;
 
-  /// What that rank has; the others' are ignored.
+  /// Returns that rank's bytes; those of the others are ignored.
   std::vector<std::byte> from(int rank, std::span<const std::byte> mine,
                               std::string_view what) const;
 

@@ -21,14 +21,14 @@ class StageCuts {
   StageCuts(const ModelConfig& config, std::span<const ParameterSpec> specs, int stages);
 
   int stages() const { return layers_.ranks(); }
-  /// How the stages have the layers.
+  /// The division of the layers over the stages.
   const ColumnCut& layers() const { return layers_; }
   /// The stage that begins with that layer, but for the first one.
   std::optional<int> begun_by(std::int64_t layer) const;
   /// Whether embeddings and output layer are one.
   bool is_tied() const { return tied_; }
 
-  /// What a stage reads.
+  /// The elements of the arena that a stage reads.
   const RangeSet& used(int stage) const { return used_[static_cast<std::size_t>(stage)]; }
   /// Of what it computes the gradient: each element has one such stage.
   const RangeSet& differentiated(int stage) const {

@@ -32,7 +32,7 @@ class TiedTableSum {
   /// wait from now on.
   void wait_for(std::vector<std::int64_t> rows);
 
-  /// How many passes are waited for.
+  /// The number of passes that are waited for.
   std::size_t waiting() const { return waiting_.size(); }
 
   /// Calls `add`, which adds the gradients of the embeddings of the oldest of them, and then what

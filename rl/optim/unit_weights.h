@@ -65,7 +65,7 @@ class UnitWeights final : public LayerListener {
 
   /// Neighbouring ranks that keep all weights together.
   int shard_ranks() const { return group_; }
-  /// Which elements kept_values() are.
+  /// The elements that kept_values() holds.
   const PackedRanges& kept() const { return packed_; }
   /// What the rank keeps, packed: its home, or what its group's part contains next to it. Not where
   /// all of the arena stays.

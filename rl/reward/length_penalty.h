@@ -21,7 +21,7 @@ struct LengthPenalty {
   /// kInvalidArgument: out of range.
   static runtime::Result<LengthPenalty> from_config(const Config& config);
 
-  /// What to add to the score: 0 or less.
+  /// The number to add to the score: 0 or less.
   double of(std::int64_t response_tokens) const;
 };
 

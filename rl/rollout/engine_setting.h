@@ -19,7 +19,7 @@ struct EngineSetting {
   const std::vector<std::int32_t> end_ids;  // the model's end-of-sequence ids, the tokenizer's
 
   std::int64_t context_max() const;
-  /// What ends a sample, sorted, each once.
+  /// The ids that end a sample, sorted, each once.
   std::vector<std::int32_t> stop_ids(const SamplingParams& params) const;
 };
 

@@ -19,7 +19,7 @@ struct RunLength {
 
   static runtime::Result<RunLength> from_config(const Config& config);
 
-  /// What the schedule is over.
+  /// The number of steps that the schedule is over.
   std::int64_t scheduled(std::int64_t steps_an_epoch) const;
   /// The run's last step.
   std::int64_t last(std::int64_t steps_an_epoch) const;

@@ -36,7 +36,7 @@ class TemplateEvaluator {
   /// The scope of the template's variables.
   const ScopePtr& root() const { return root_; }
   RenderBudget& budget() { return budget_; }
-  /// Where failures are.
+  /// The line that failures name.
   int line() const { return line_; }
   void set_line(int line) { line_ = line; }
 

@@ -39,7 +39,7 @@ runtime::Result<std::vector<float>> response_logprobs(const Passes& passes,
                                                       const RolloutBatch& batch, float temperature,
                                                       const ScoredSamples& scored);
 
-/// The same with the squares.
+/// The same log-probabilities, with the sums of squared probabilities.
 runtime::Result<Probabilities> response_probabilities(const Passes& passes,
                                                       const RolloutBatch& batch, float temperature,
                                                       const ScoredSamples& scored);

@@ -11,7 +11,7 @@
 
 namespace rl {
 
-/// Where the keys of a role's sharding stand: "critic.fsdp".
+/// The section with the keys of a role's sharding: "critic.fsdp".
 std::string sharding_section(const std::string& role);
 
 /// The key: "critic.fsdp.zero_level".

@@ -41,9 +41,9 @@ class ActorLink {
    public:
     /// The connection, if it is open; else it is made, for set_connected().
     virtual std::shared_ptr<Channel> connect_to(WorkerLink& worker) = 0;
-    /// What became of the actor, for on_cause().
+    /// Asks what became of the actor, for on_cause().
     virtual void ask_cause(CauseQuestion question) = 0;
-    /// Where the actor is now, for on_address().
+    /// Asks where the actor is now, for on_address().
     virtual void ask_address() = 0;
     /// Waits that long, then calls on_pause_over().
     virtual void pause(std::chrono::milliseconds time) = 0;

@@ -98,7 +98,7 @@ class BlockedCalls {
 
     /// Tells the processes of the awaited calls; to be repeated every kPeriod.
     void announce() const { table_.tell(*entry_, {}); }
-    /// That it is part of; empty: none is known.
+    /// The cycle that the call is part of; empty: none is known.
     std::string cycle() const;
 
    private:

@@ -46,7 +46,7 @@ class TaskLineage final : public Lineage,
   Result<ObjectStatePtr> make_again(const ObjectLocation&) override { return run_again(); }
   Result<ObjectStatePtr> run_again();
 
-  /// What it keeps, in bytes.
+  /// The bytes that it keeps.
   std::size_t bytes() const { return bytes_; }
 
  private:

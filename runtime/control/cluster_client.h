@@ -23,7 +23,7 @@ class ClusterClient {
   /// kInvalidArgument, kUnavailable (control::ChangeToken).
   void change_token(std::string token, std::chrono::milliseconds grace, Deadline deadline,
                     Done done);
-  /// What waits for a place, and what the nodes are used for.
+  /// Asks what waits for a place, and what the nodes are used for.
   void demand(Deadline deadline, Callback<Demand> done);
   /// Answers with the cluster's nodes as soon as their version is another than `version`.
   /// kDeadlineExceeded: nothing happened.
@@ -35,9 +35,9 @@ class ClusterClient {
   /// As drain_node(), if the node is idle; else kResourceExhausted, naming what runs there.
   void drain_idle_node(NodeId node, std::chrono::milliseconds time, std::string reason,
                        Deadline deadline, Done done);
-  /// What there is of objects in the whole cluster.
+  /// Lists the objects of the whole cluster.
   void list_objects(Deadline deadline, Callback<ObjectList> done);
-  /// What the node (or, of some requests, the head) sees.
+  /// Asks the node (or, by some requests, the head) what it sees.
   void observe(ObserveControl request, Deadline deadline, Callback<ObserveAnswer> done);
   /// A piece of the log of a node's worker, job or (empty name) of the node itself: `name` is a
   /// file of its logs folder. `file` and `offset` are what the piece before said, at first 0.

@@ -69,7 +69,7 @@ class Scheduler {
   virtual void restore_actor(const ActorSpec& actor, const ActorPlace& place) = 0;
   virtual void restore_group(const GroupSpec& group, const GroupPlace& place) = 0;
 
-  /// What is left of a node's offer.
+  /// The resources that are left of a node's offer.
   virtual ResourceMap available(NodeId node) const = 0;
 };
 

@@ -70,7 +70,7 @@ class Head {
   ClusterState cluster_state() const { return overview_.cluster_state(); }
   /// What waits for a place, and what the nodes are used for.
   Demand demand() const { return demand_.demand(); }
-  /// How many there are of what, for metrics.
+  /// The numbers of nodes, jobs, actors and the like, for metrics.
   Numbers numbers() const { return overview_.numbers(); }
   const ClusterTables& tables() const { return tables_; }
   /// Whether it comes again: it is answered as it was, or will be.

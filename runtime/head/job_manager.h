@@ -37,7 +37,7 @@ class JobManager {
  private:
   Status check_start(const HeadCall& call, const JobInfo& info) const;
   void end(const command::EndJob& end);
-  /// What it has of the cluster goes, but for what outlives it.
+  /// Frees what the job has of the cluster, but for what outlives the job.
   void release(JobId job);
   void end_actors(JobId job);
   void drop_groups(JobId job);

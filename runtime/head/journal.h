@@ -44,7 +44,7 @@ class Journal {
   /// but for a reserve, which is for jobs, actors and their ends.
   virtual Status scarcity() const { return {}; }
 
-  /// What it takes where it is kept; 0: not known.
+  /// The bytes that the journal takes where it is kept; 0: not known.
   virtual std::uint64_t bytes() const { return 0; }
 };
 

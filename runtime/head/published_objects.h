@@ -21,7 +21,7 @@ class PublishedObjects {
   void serve(const HeadCall& call, control::Publish& body, ControlAnswerer answer);
   void serve(const HeadCall& call, control::FindPublished& body, ControlAnswerer answer);
   void serve(const HeadCall& call, control::Unpublish& body, ControlAnswerer answer);
-  /// What only the job could know, once it has ended.
+  /// Drops the names that only the job could know, once it has ended.
   void drop_private_names(JobId job);
   /// These copies are no longer counted.
   void drop_copies(const std::vector<ObjectLocation>& copies);

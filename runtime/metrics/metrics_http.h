@@ -23,7 +23,7 @@ struct ScrapeRequest {
 /// kResourceExhausted (too long), kUnimplemented (another method than GET and HEAD).
 Result<ScrapeRequest> parse_http_request(std::string_view bytes);
 
-/// What goes back after such an error: 400, 431, 405.
+/// The answer after such an error: 400, 431, 405.
 std::string http_refusal(const Status& why);
 /// Whether the request shows one of the keys.
 bool shows_key(const ScrapeRequest& request, const std::vector<std::string>& keys);

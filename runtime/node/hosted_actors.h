@@ -44,7 +44,7 @@ class HostedActors {
 
   std::size_t size() const { return actors_.size(); }
   bool has(ActorId actor) const { return actors_.contains(actor); }
-  /// Those that serve.
+  /// Appends the actors that serve.
   void list(std::vector<control::ActorInstance>& to) const;
 
   /// What waits for the process to connect, which has ended first.

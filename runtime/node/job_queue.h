@@ -31,7 +31,7 @@ class JobQueue {
   bool waits_for(JobId job, GroupId place) const;
   /// Whether it is this user's.
   bool is_of(JobId job, const std::string& user) const;
-  /// How many of a user wait for a place.
+  /// The number of a user's jobs that wait for a place.
   std::size_t count_of(const std::string& user) const;
   void list(std::set<JobId>& to) const;
   void remove(JobId job) { jobs_.erase(job); }

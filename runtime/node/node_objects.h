@@ -25,7 +25,7 @@ class NodeObjects {
   ObjectStore& store() { return *store_; }
   /// From the head.
   void serve(ObjectControl& request, std::chrono::milliseconds timeout, ControlAnswerer answer);
-  /// The same: what a drained node's store has.
+  /// Serves the head's request to take over what a drained node's store has.
   void take_over(const control::TakeOver& request, std::chrono::milliseconds timeout,
                  ControlAnswerer answer);
 

@@ -6,7 +6,7 @@
 
 namespace runtime {
 
-/// What the store of `node` says, object by object.
+/// Lists the objects that the store of `node` reports.
 ObjectList object_list(NodeId node, const StoreList& store);
 
 }  // namespace runtime

@@ -34,7 +34,7 @@ class Reservations {
   };
 
   static Amounts amounts_of(const ResourceMap& resources);
-  /// What is missing for it; empty: nothing.
+  /// The resources that are missing for `wanted`; empty: none.
   std::string missing(const Amounts& wanted) const;
   void prepare(const control::Holding& holding, control::Refusals& refusals);
   void release(GroupId group);

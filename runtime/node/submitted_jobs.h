@@ -44,14 +44,14 @@ class SubmittedJobs {
   void start(JobInfo info, control::SubmitJob request, std::optional<JobUser> user,
              std::shared_ptr<Channel> submitter, ControlAnswerer answer);
 
-  /// Its process runs here.
+  /// Whether the job's process runs here.
   bool runs(JobId job) const { return runner_.runs(job); }
   std::vector<JobId> running() const { return runner_.running(); }
   /// Null: it is not one of those that have run here and not ended.
   const JobInfo* find(JobId job) const;
   /// Also one whose process does not run yet.
   bool contains(JobId job) const { return runs(job) || starts_.contains(job); }
-  /// How many a user has here.
+  /// The number of jobs that a user has here.
   std::size_t count_of(const std::string& user) const;
   void list(std::set<JobId>& to) const;
 

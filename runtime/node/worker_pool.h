@@ -93,7 +93,7 @@ class WorkerPool final : public WorkerView {
   void stop_actor(const control::StopActor& stop);
   /// Passes a ConstructorAwaited on to the process that has the actor; drops it where none has.
   void pass_on(const ControlRequest& awaited);
-  /// Those that have an actor.
+  /// The workers that have an actor.
   std::vector<GuardedWorker> guarded() const;
   /// Kills a worker as if it had crashed, for that reason: its actor is started again by its own
   /// policy.

@@ -105,7 +105,7 @@ struct Layout {
   alignas(4096) std::array<TraceEvent, kEventsMax> record;
 };
 
-/// Which bucket of the histogram.
+/// The bucket of the histogram for that time.
 inline std::size_t bucket_of(std::uint64_t ns) {
   const double seconds = static_cast<double>(ns) * 1e-9;
   std::size_t bucket = 0;

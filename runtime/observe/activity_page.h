@@ -90,7 +90,7 @@ class ActivityPage : public std::enable_shared_from_this<ActivityPage> {
   std::vector<std::size_t> free_threads_;
 };
 
-/// The same on both sides of a call.
+/// The id of a call's flow, which both sides of the call compute alike.
 std::uint64_t call_flow(std::uint64_t session, const ActorId& actor, std::uint64_t sequence);
 
 }  // namespace runtime

@@ -90,7 +90,7 @@ enum class Fallback { kOnlyCluster, kNone };
 Result<ClusterAddress> find_cluster(const std::string& explicit_address,
                                     Fallback fallback = Fallback::kOnlyCluster);
 
-/// How to reach the node of a session.
+/// The address of a session's node, with what to prove to it.
 Result<ClusterAddress> address_of(const SessionInfo& session);
 /// STARLING_TOKEN, else the file that STARLING_TOKEN_FILE names, else empty. Errors: the file
 /// cannot be read, or is empty.

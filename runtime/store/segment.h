@@ -31,7 +31,7 @@ struct alignas(kObjectAlignment) ObjectHeader {
 static_assert(sizeof(ObjectHeader) == kObjectAlignment);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// What an object takes in its extent, header included.
+/// The bytes that an object takes in its extent, header included.
 constexpr std::uint64_t object_bytes(std::uint64_t size) {
   return sizeof(ObjectHeader) + (size + kObjectAlignment - 1) / kObjectAlignment * kObjectAlignment;
 }

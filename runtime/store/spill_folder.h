@@ -33,7 +33,7 @@ class SpillFolder {
   void fail_next(int error) { next_error_ = error; }
 
   const std::filesystem::path& path() const { return path_; }
-  /// What the disk has left.
+  /// The bytes that the disk has left.
   std::uint64_t free_bytes() const;
 
  private:

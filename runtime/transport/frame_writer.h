@@ -45,7 +45,7 @@ class FrameWriter {
   /// dropped: let go of them outside of locks.
   std::vector<Buffer>& spent() { return spent_; }
 
-  /// What a frame takes on the wire.
+  /// The bytes that a frame takes on the wire.
   static std::size_t wire_bytes(const Message& message);
 
  private:

@@ -35,7 +35,7 @@ class ActorActivity {
   }
   /// The calling thread runs the call. Returns when that began; 0: it is not shown.
   std::uint64_t begin_call(const MethodEntry* method, Deadline now) const;
-  /// How long the call took.
+  /// Ends the record of a call. Returns how long the call took.
   std::uint64_t end_call(const ActorJob& job, std::uint64_t begun_ns, bool failed) const;
 
   // Guarded by the owner.

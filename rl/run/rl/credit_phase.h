@@ -25,7 +25,7 @@ class CreditPhase {
     return credit;
   }
 
-  /// What is not theirs stays.
+  /// Saves the parts of the shaper and the assigner; the rest of the state stays.
   void save(CreditState& state) const {
     shaper_.save(state);
     assigner_->save(state);

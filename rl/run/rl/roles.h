@@ -20,7 +20,7 @@ struct Teacher {
   std::filesystem::path model;
   WorkerGroup<ReferenceActor> group = {};
 
-  /// What logs and profiles call it.
+  /// The role's name in logs and profiles.
   std::string role() const { return named.rows.empty() ? "teacher" : "teacher_" + named.name; }
 };
 

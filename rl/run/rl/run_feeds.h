@@ -20,7 +20,7 @@ namespace rl {
 runtime::Result<std::unique_ptr<PromptFeed>> open_demonstrations(const Config& config,
                                                                  const TrainerOptions& options,
                                                                  const PromptFeedOptions& training);
-/// Which warnings matter to it.
+/// The warnings that matter to demonstrations.
 DataWarningOptions demonstration_warnings(const Config& config, const Tokenizer& tokenizer);
 
 struct RunFeeds {

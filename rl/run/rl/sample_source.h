@@ -38,7 +38,7 @@ class SampleGenerator : public SavedPart {
   virtual runtime::Result<GeneratedSamples> generate(const SampleRequest& request,
                                                      StepTimer& timer) = 0;
 
-  /// Where in the data a run continues that resumes now.
+  /// The position in the data from which a run that resumes now continues.
   virtual nlohmann::json position() const = 0;
 };
 
