@@ -212,8 +212,8 @@ Status ConfigBuilder::apply(const Override& change) {
   if (change.kind == OverrideKind::kDelete) return remove(change);
   const std::string key = keys_.canonical(change.key);
   if (change.kind == OverrideKind::kAdd && !change.value.is_structured()) {
-    // What the user set himself; a default may have come with another release than the one that the
-    // script was written for.
+    // What the user set; a default may have come with another release than the one that the script
+    // was written for.
     const ordered_json* present = values_.is_set(key) ? values_.find(key) : nullptr;
     if (present != nullptr && !present->is_null()) {
       return invalid_argument("'" + key + "' already has the value " + show_value(*present) +

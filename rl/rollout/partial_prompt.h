@@ -1,4 +1,4 @@
-// A prompt whose samples are on their way, as it travels between workers and into checkpoints.
+// A prompt with partial samples, as it travels between workers and into checkpoints.
 // Without torch.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Private to rl/rollout: one sample on its way.
+// Private to rl/rollout: one sample in progress.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,7 @@ std::vector<Entry> store_entries() {
        {{"store_spilled_bytes", ""}}},
       {"starling_object_store_wanted_bytes",
        MetricType::Gauge,
-       "What those ask for who wait in line for room",
+       "Bytes that callers in line for room ask for",
        nullptr,
        {{"store_wanted_bytes", ""}}},
       {"starling_object_store_pins",

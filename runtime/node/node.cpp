@@ -21,7 +21,7 @@ namespace {
 
 // The other nodes', each of which gives its jobs 5 s and then its workers 1 s.
 constexpr auto kNodesStopMax = std::chrono::milliseconds(8000);
-// Of answers that a submitter has not read yet; with more his requests count on.
+// Of answers that a submitter has not read yet; with more its requests count on.
 constexpr std::size_t kUnreadAnswersMax = 1 << 20;
 
 template <class... Requests>

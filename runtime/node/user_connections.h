@@ -61,7 +61,7 @@ class UserConnections {
 
   /// Of a connection that was added. Errors: kResourceExhausted, kUnavailable (it was removed).
   Result<std::shared_ptr<Request>> begin(const Channel& channel, std::size_t bytes) const;
-  /// The caller of one that was added, where the kernel knew him then.
+  /// The caller's user of one that was added, where the kernel knew it then.
   std::optional<std::string> user_of(const Channel& channel) const;
   /// Of any connection: as peer_user(), which asks the kernel each time and takes a millisecond;
   /// of one that was added, what that said then.

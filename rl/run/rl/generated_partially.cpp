@@ -112,7 +112,7 @@ Result<std::string> GeneratedPartially::encode(const OnTheirWay& on_their_way,
       .steps_begun = on_their_way.steps_begun, .tasks = on_their_way.tasks, .prompts = {}};
   for (const PartialCalls::PartialRef& partial : on_their_way.partial) {
     Result<std::vector<PartialPrompt>> prompts = calls.get(partial);
-    if (!prompts.ok()) return prompts.status().with_context("responses that are on their way");
+    if (!prompts.ok()) return prompts.status().with_context("partial responses");
     saved.prompts.push_back(std::move(*prompts));
   }
   return encode_rollouts(saved);

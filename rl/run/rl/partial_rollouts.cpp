@@ -56,7 +56,7 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
   if (mode != "colocate_async") return std::optional<PartialRolloutOptions>();
   const std::string with = " with " + std::string(kTrainerModeKey) + "=colocate_async";
   if (warmup < 1)
-    return config.out_of_range(kColocateWarmupKey, "at least 1: whole batches are on their way");
+    return config.out_of_range(kColocateWarmupKey, "at least 1: whole batches are in progress");
   if (strategy != "drop" && strategy != "wait")
     return config.out_of_range(kStrategy, "drop or wait");
   if (filters)

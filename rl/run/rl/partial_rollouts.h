@@ -1,4 +1,4 @@
-// Partial rollouts of a run: which prompts are on their way, how old they may become, and what a
+// Partial rollouts of a run: which prompts are in progress, how old they may become, and what a
 // checkpoint keeps of them.
 #pragma once
 
@@ -16,12 +16,12 @@
 
 namespace rl {
 
-/// More prompts are on their way than a step trains on. It takes those that finish first, and the
+/// More prompts are in progress than a step trains on. It takes those that finish first, and the
 /// others go on with the weights that it makes. Long responses then hold up no step ("partial
 /// rollouts", Kimi Team 2025, arXiv:2501.12599; APRIL, Zhou et al. 2025, arXiv:2509.18521; verl's
 /// colocate_async).
 struct PartialRolloutOptions {
-  std::int64_t steps_ahead = 1;  // batches that are on their way besides the one that is wanted
+  std::int64_t steps_ahead = 1;  // batches that are in progress besides the one that is wanted
   std::optional<std::int64_t> age_max =
       8;  // steps from the one that began a prompt to the one that trains on it, both counted
   bool waits_for_old = false;  // for what would become older; else it starts again
@@ -31,7 +31,7 @@ struct PartialRolloutOptions {
   static runtime::Result<std::optional<PartialRolloutOptions>> from_config(const Config& config);
 };
 
-/// A prompt on its way, as the controller knows it.
+/// A prompt in progress, as the controller knows it.
 struct PartialTask {
   std::int64_t step = 0;  // that began it
   RewardTask task;

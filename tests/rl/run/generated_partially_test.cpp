@@ -59,7 +59,7 @@ TEST(GeneratedPartially, TakesWhatIsFinishedAndKeepsTheTasksOfTheRest) {
   StepTimer timer;
   const auto first = generator.generate({.step = 1}, timer);
   ASSERT_TRUE(first.ok()) << first.status().message();
-  EXPECT_EQ(prompts.asked.size(), 2u);  // two batches are on their way
+  EXPECT_EQ(prompts.asked.size(), 2u);  // two batches are in progress
   ASSERT_EQ(first->prompts.tasks[0].size(), 2u);
   EXPECT_EQ(first->prompts.tasks[0][1].ground_truth, "1");
   EXPECT_EQ(first->metrics.at("training/off_policy/begun_anew"), 0.0);

@@ -169,7 +169,7 @@ TEST_F(JobUserTest, ASubmittersTokenIsForSubmittingAlone) {
   const CommandResult state = as_nobody(address, {"status", "--json", "--address", address});
   EXPECT_EQ(state.out.find("STARLING_TOKEN"), std::string::npos) << "what others run";
 
-  // Another's job is not his to stop; his own is.
+  // A user may not stop another's job, only their own.
   const CommandResult of_root = starling({"submit", "--detach", "--", "sleep", "60"});
   ASSERT_EQ(of_root.code, 0) << of_root.err;
   std::string roots;

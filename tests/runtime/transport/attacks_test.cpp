@@ -304,7 +304,7 @@ TEST_F(AttackTest, ALastingConnectionOutlivesChangedBytes) {
   EXPECT_EQ(victim_->accepted, 1);
 }
 
-// Which user a submitter is follows from his socket: he brings no other one.
+// A submitter's user follows from its socket, which it cannot replace.
 TEST_F(AttackTest, ASubmittersConnectionEndsWithItsSocket) {
   std::atomic<bool> changing{false};
   intercept([&](Interceptor::Bytes bytes) {
