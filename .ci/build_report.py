@@ -70,7 +70,7 @@ def main():
     if not (build / ".ninja_log").exists():
         sys.exit(f"error: {build} has no build: run make first")
     seconds, steps = times_by_target(build)
-    print(f"{sum(seconds.values()):.0f} s in {sum(steps.values())} steps, as long as each took beside the others")
+    print(f"{sum(seconds.values()):.0f} s in {sum(steps.values())} steps, as long as each took while others ran")
     print(f"\n{'seconds':>8} {'steps':>6}  target")
     for target, total in seconds.most_common(25):
         print(f"{total:8.1f} {steps[target]:6}  {target}")

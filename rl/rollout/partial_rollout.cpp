@@ -12,7 +12,7 @@ using runtime::Status;
 
 namespace {
 
-PartialSample begun_of(Completion completion) {
+PartialSample partial_sample(Completion completion) {
   const bool finished = completion.finish_reason != FinishReason::kAborted;
   return {.ids = std::move(completion.ids),
           .logprobs = std::move(completion.logprobs),
@@ -107,7 +107,7 @@ Result<PartialGeneration> generate_partially(Engine& engine, const Request& like
     PartialPrompt& rest =
         draw.rest.emplace_back(PartialPrompt{.ids = prompts[row].ids, .seed = prompts[row].seed});
     for (Completion& completion : of_row[row])
-      rest.samples.push_back(begun_of(std::move(completion)));
+      rest.samples.push_back(partial_sample(std::move(completion)));
   }
   return draw;
 }

@@ -45,19 +45,19 @@ Result<PolicyLossMode> parse_loss_mode(const std::string& name) {
     known += (known.empty() ? "" : ", ") + std::string(text);
   }
   if (find_policy_loss(name) != nullptr) return PolicyLossMode::kCustom;
-  for (const std::string& own : added_choices(kLossMode)) known += ", " + own;
+  for (const std::string& custom : added_choices(kLossMode)) known += ", " + custom;
   return runtime::invalid_argument("policy loss \"" + name + "\" is none of " + known +
                                    "; register a custom one in main before run(), in workers too");
 }
 
 // The loss of that name, with its numbers as the configuration has them.
-CustomPolicyLoss read_own_loss(ConfigReader& read, const std::string& name) {
+CustomPolicyLoss read_custom_loss(ConfigReader& read, const std::string& name) {
   const CustomPolicyLoss* registered = find_policy_loss(name);
   if (registered == nullptr) return {};
-  CustomPolicyLoss own = *registered;
-  for (auto& [key, value] : own.numbers)
+  CustomPolicyLoss custom = *registered;
+  for (auto& [key, value] : custom.numbers)
     value = read.find_float(std::string(kObjectiveActor) + "policy_loss." + key).value_or(value);
-  return own;
+  return custom;
 }
 
 // algorithm.rollout_correction with bypass_mode=true and loss_type=reinforce replaces the policy
@@ -314,7 +314,7 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   const std::string score = read.find_string(actor + "policy_loss.score_func").value_or("logL");
   const LossNames names = read_loss_names(config, read);
   const std::string estimator = read.get_string(actor + "kl_loss_type");
-  objective.own = read_own_loss(read, names.loss);
+  objective.own = read_custom_loss(read, names.loss);
   if (!read.status().ok()) return read.status();
   const Result<PolicyLossMode> loss_mode = parse_loss_mode(names.loss);
   if (!loss_mode.ok()) return loss_mode.status().with_context(kLossMode);

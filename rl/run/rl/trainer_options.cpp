@@ -169,8 +169,8 @@ Status read_estimator(const Config& config, ConfigReader& read, TrainerOptions& 
   const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
-  if (const CustomAdvantages* own = find_custom_advantages(estimator))
-    options.own_advantages = *own;
+  if (const CustomAdvantages* custom = find_custom_advantages(estimator))
+    options.own_advantages = *custom;
   if (options.samples_per_prompt < traits_of(options.estimator).group_size_min) {
     return config.out_of_range("actor_rollout_ref.rollout.n",
                                "at least 2 with algorithm.adv_estimator=" + estimator +
