@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what `make check-change` needs beside the packages of a build, as root on Debian. Exit code 1: it is not there.
+# Installs what `make check-change` needs in addition to the packages of a build, as root on Debian. Exit code 1: it is not there.
 set -uo pipefail
 present() { command -v clang++ >/dev/null && command -v clang-tidy >/dev/null && command -v clang-format >/dev/null; }
 present && exit 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a command with a TMPDIR of its own, and fails if anything is left in it: run_tests.sh COMMAND ARGUMENT...
+# Runs a command with its own TMPDIR, and fails if anything is left in it: run_tests.sh COMMAND ARGUMENT...
 set -uo pipefail
 TMPDIR=$(mktemp -d /tmp/st.XXXX)  # short: names of Unix sockets have at most 107 characters
 chmod 711 "$TMPDIR"           # tests of other users pass through; what tests make in it is closed
