@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "rl/data/toy.h"
+#include "tests/rl/cached_smollm2.h"
 #include "tests/rl/data/test_files.h"
 #include "tests/rl/tokenizer/tokenizer_fixtures.h"
 

@@ -1,9 +1,5 @@
 // The engine and the trainer's pass on a device: the numbers of the CPU, and no tensor where it
 // must not be.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "rl/model/device.h"
 #include "rl/model/offload.h"
 #include "stand_in.h"
@@ -14,23 +10,13 @@ namespace rl {
 namespace {
 
 using testing::engine_logprobs;
+using testing::largest_difference;
 using testing::make_engine;
 using testing::sampled_requests;
 using testing::tiny_model;
 using testing::trainer_logprobs;
 
 constexpr double kNear = 1e-4;
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const double apart = std::fabs(double{a[i]} - double{b[i]});
-    largest =
-        std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest, apart);
-  }
-  return largest;
-}
 
 class EngineDevice : public testing::DeviceTest {};
 

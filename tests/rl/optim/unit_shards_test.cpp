@@ -59,17 +59,17 @@ TEST(UnitShards, HomesHaveWholeChunksOfEachUnitAndTogetherTheArena) {
 }
 
 TEST(UnitShards, AStepOfAllRanksIsThatOfOneLoop) {
-  constexpr int kRanks = 3;
+  const int ranks = 3;
   const Parameters before = Parameters::random(testing::unit_config(false), 1);
   const at::Tensor expected = before.arena().clone();
   double squares = 0.0;
   for (std::int64_t i = 0; i < before.arena_size(); ++i) {
-    const float sum = sum_of_a_pass(kRanks, i);
+    const float sum = sum_of_a_pass(ranks, i);
     squares += static_cast<double>(sum) * sum;
     elements_of(expected)[static_cast<std::size_t>(i)] -= 0.25F * (0.5F * sum);
   }
   for (const bool weights_stay : {true, false}) {
-    on_unit_ranks(kRanks, false, [&](const UnitRank& mine) {
+    on_unit_ranks(ranks, false, [&](const UnitRank& mine) {
       SCOPED_TRACE(weights_stay ? "weights stay" : "weights are sharded");
       kernel::ThreadPool pool(1);
       GradientWriter writer(mine);

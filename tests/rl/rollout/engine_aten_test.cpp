@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "rl/model/device.h"
 #include "tests/rl/fixture_counts.h"
@@ -17,6 +15,7 @@ namespace rl {
 namespace {
 
 using testing::engine_logprobs;
+using testing::largest_difference;
 using testing::make_engine;
 using testing::sampled_request;
 using testing::sampled_requests;
@@ -47,17 +46,6 @@ std::vector<Completion> generate_by_aten(Engine& engine, std::span<const Request
   for (const Completion& completion : *completions)
     EXPECT_TRUE(completion.status.ok()) << completion.status.to_string();
   return std::move(*completions);
-}
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const double apart = std::fabs(double{a[i]} - double{b[i]});
-    largest =
-        std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest, apart);
-  }
-  return largest;
 }
 
 // Every family: prompts whole and in pieces next to what decodes, sequences of many lengths

@@ -4,6 +4,9 @@
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <random>
 #include <span>
@@ -119,6 +122,18 @@ inline std::vector<float> engine_logprobs(std::span<const Completion> completion
     all.insert(all.end(), completion.logprobs.begin(), completion.logprobs.end());
   }
   return all;
+}
+
+/// The largest difference of two numbers at a place; infinite where one is NaN.
+inline double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double apart = std::fabs(double{a[i]} - double{b[i]});
+    largest =
+        std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest, apart);
+  }
+  return largest;
 }
 
 }  // namespace rl::testing

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rl/tokenizer/tokenizer.h"
+#include "tests/rl/cached_smollm2.h"
 #include "tests/rl/fixture_counts.h"
 #include "tokenizer_fixtures.h"
 

@@ -8,12 +8,6 @@ namespace {
 
 class AheadTest : public TrainerTest {
  protected:
-  std::vector<nlohmann::json> steps(const std::string& name) const {
-    std::vector<nlohmann::json> read;
-    for (const std::string& line : numbers(folder_ / name))
-      read.push_back(nlohmann::json::parse(line)["data"]);
-    return read;
-  }
   // Processes of actors.
   std::vector<pid_t> workers() const {
     std::vector<pid_t> found;

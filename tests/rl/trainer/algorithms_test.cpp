@@ -9,15 +9,6 @@
 namespace rl {
 namespace {
 
-// The metrics of each step of a run.
-std::vector<nlohmann::json> steps_of(const fs::path& run) {
-  std::vector<nlohmann::json> steps;
-  std::ifstream in(run / "metrics.jsonl");
-  for (std::string line; std::getline(in, line);)
-    steps.push_back(nlohmann::json::parse(line)["data"]);
-  return steps;
-}
-
 struct Algorithm {
   const char* name;
   std::string options;

@@ -28,14 +28,6 @@ class DistillationTest : public TrainerTest {
                  " trainer.default_local_dir=" + (folder_ / name).string());
   }
 
-  static std::vector<nlohmann::json> steps_of(const fs::path& run) {
-    std::vector<nlohmann::json> steps;
-    std::ifstream in(run / "metrics.jsonl");
-    for (std::string line; std::getline(in, line);)
-      steps.push_back(nlohmann::json::parse(line)["data"]);
-    return steps;
-  }
-
   // Of `metric` over steps [first, last).
   static double mean(const std::vector<nlohmann::json>& steps, const char* metric,
                      std::size_t first, std::size_t last) {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/rl/tokenizer/tokenizer_fixtures.h"
+#include "tests/rl/cached_smollm2.h"
 
 namespace rl {
 namespace {

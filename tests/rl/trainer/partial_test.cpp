@@ -6,12 +6,6 @@ namespace {
 
 class PartialTest : public TrainerTest {
  protected:
-  std::vector<nlohmann::json> steps(const std::string& name) const {
-    std::vector<nlohmann::json> read;
-    for (const std::string& line : numbers(folder_ / name))
-      read.push_back(nlohmann::json::parse(line)["data"]);
-    return read;
-  }
   // Responses of very different lengths: of a model that knows nothing the end comes by chance.
   Outcome run(const std::string& name, const std::string& options) const {
     return train(

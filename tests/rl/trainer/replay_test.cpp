@@ -6,12 +6,6 @@ namespace {
 
 class ReplayTest : public TrainerTest {
  protected:
-  std::vector<nlohmann::json> steps(const std::string& name) const {
-    std::vector<nlohmann::json> read;
-    for (const std::string& line : numbers(folder_ / name))
-      read.push_back(nlohmann::json::parse(line)["data"]);
-    return read;
-  }
   Outcome run(const std::string& name, const std::string& options) const {
     return train("sample_store.enable=true " + options +
                  " trainer.default_local_dir=" + (folder_ / name).string());

