@@ -303,9 +303,21 @@ void add_device_attention(std::vector<MemoryPart>& parts, const ModelConfig& con
         {kGathered, std::min(kGatheredMax, cache_bytes(config, options) / config.layers)});
 }
 
+// Without leaves a pass of a team has the rows of all its ranks; see JointPass.
+MemoryOptions with_joint_passes(MemoryOptions options) {
+  const PassSharing& sharing = options.sharing;
+  const bool joint = sharing.stages == 1 && sharing.cut != PassCut::kRowsAndExperts &&
+                     options.gradient_leaves == 0 && options.trained_elements < 0;
+  if (!joint) return options;
+  options.forward_tokens *= sharing.ranks;
+  options.output_tokens *= sharing.ranks;
+  return options;
+}
+
 }  // namespace
 
-std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options) {
+std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& planned) {
+  const MemoryOptions options = with_joint_passes(planned);
   const std::int64_t weights = weight_elements(config) * kElement;
   const std::int64_t trained = trained_elements(config, options) * kElement;
   const Sharding sharded = sharding_of(options);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rl/worker/adapter_leaves.h"
+#include "rl/worker/joint_pass.h"
 
 namespace rl {
 
@@ -20,6 +21,30 @@ std::vector<std::uint8_t> adds_in_turn(std::span<const std::uint8_t> adds, int t
   for (std::size_t rank = 0; rank < adds.size(); ++rank)
     if (rank / teams == static_cast<std::size_t>(turn)) in_turn[rank] = adds[rank];
   return in_turn;
+}
+
+// The same where all learn together: the first rank of a team stands for it.
+std::vector<std::uint8_t> adds_of_teams(std::span<const std::uint8_t> adds, int team) {
+  const std::size_t teams = adds.size() / static_cast<std::size_t>(team);
+  std::vector<std::uint8_t> of_first(adds.size(), 0);
+  for (std::size_t rank = 0; rank < adds.size(); ++rank)
+    of_first[rank % teams] = std::max(of_first[rank % teams], adds[rank]);
+  return of_first;
+}
+
+// The passes of a team's leaf, with the rows of all its ranks.
+Status learn_together(Learner& learner, std::span<const MicroBatch> passes,
+                      const LearnTurn& learn) {
+  const std::vector<std::uint8_t> all(static_cast<std::size_t>(learner.ranks().size()), 1);
+  if (!learner.sums_in_passes()) return learn(passes, kTogether);
+  const std::size_t before = std::max<std::size_t>(passes.size(), 1) - 1;
+  if (before > 0) {
+    if (const Status learned = learn(passes.first(before), kTogether); !learned.ok())
+      return learned;
+  }
+  learner.expect_last_pass(adds_of_teams(all, learner.model().team()->size()), /*last_round=*/true);
+  return passes.empty() ? learner.model().idle_pass(/*with_backward=*/true)
+                        : learn(passes.last(1), kTogether);
 }
 
 // The passes of a leaf, of which the last one may have to know that it is.
@@ -54,7 +79,10 @@ Status learn_leaf(Learner& learner, std::span<const MicroBatch> passes,
 }  // namespace
 
 Status learn_in_rounds(Learner& learner, std::span<const MicroBatch> micro_batches,
-                       std::span<const GradientRound> rounds, const LearnTurn& learn) {
+                       std::span<const GradientRound> rounds, const OutputOptions& wanted,
+                       const LearnTurn& learn) {
+  if (rounds.empty() && JointPass::is_possible(learner.model(), wanted))
+    return learn_together(learner, micro_batches, learn);
   if (rounds.empty()) {
     const std::vector<std::uint8_t> all(static_cast<std::size_t>(learner.ranks().size()), 1);
     return learn_leaf(learner, micro_batches, all, /*last_round=*/true, learn);

@@ -16,7 +16,8 @@
 
 namespace rl {
 
-class SharedPass;
+/// For a position in a team: not the passes of one rank, but those of all as one; see JointPass.
+inline constexpr int kTogether = -1;
 
 /// What the passes of a role read, and what each is asked for.
 struct PassInput {
@@ -43,8 +44,8 @@ class Passes {
   const Transformer& model() const { return model_; }
 
   /// Forward and backward: adds to the model's gradients. Of a team in the passes of the rank at
-  /// position `turn`. Errors: those of Transformer::outputs and of `loss`; kResourceExhausted: out
-  /// of memory in the backward pass.
+  /// position `turn`, or kTogether where JointPass::is_possible(). Errors: those of
+  /// Transformer::outputs and of `loss`; kResourceExhausted: out of memory in the backward pass.
   runtime::Status learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
                         const Loss& loss, Metrics& metrics, int turn = 0) const;
 
@@ -53,9 +54,14 @@ class Passes {
                         const Take& take) const;
 
  private:
+  // The rows of a pass; empty where nothing is to be computed.
+  using Pack = std::function<runtime::Result<PackedBatch>(const MicroBatch& rows)>;
+
   runtime::Status check_shared(const OutputOptions& wanted) const;
-  runtime::Status run(std::span<const MicroBatch> micro_batches, const PassInput& input,
-                      const SharedPass& shared, const Take& take) const;
+  runtime::Status learn_together(std::span<const MicroBatch> micro_batches, const PassInput& input,
+                                 const Loss& loss, Metrics& metrics) const;
+  runtime::Status run(std::span<const MicroBatch> micro_batches, const OutputOptions& wanted,
+                      const Pack& pack, const Take& take) const;
 
   const Transformer& model_;
   PassOptions options_;

@@ -333,10 +333,11 @@ Result<Metrics> PolicyLearner::supervise(const DemonstrationBatch& batch,
   };
   Metrics metrics{{"sft/loss", 0.0}};
   const Passes passes(learner_.model(), {.bf16 = options_.bf16});
-  const Status learned = learn_in_rounds(
-      learner_, *micro_batches, plan.rounds, [&](std::span<const MicroBatch> of_round, int turn) {
-        return passes.learn(of_round, input, loss_of, metrics, turn);
-      });
+  const Status learned =
+      learn_in_rounds(learner_, *micro_batches, plan.rounds, input.wanted,
+                      [&](std::span<const MicroBatch> of_round, int turn) {
+                        return passes.learn(of_round, input, loss_of, metrics, turn);
+                      });
   if (!learned.ok()) return learned;
   const Result<OptimizerReport> report = learner_.apply(plan.learning_rate);
   if (!report.ok()) return report.status();

@@ -262,7 +262,8 @@ Result<Metrics> PreferenceWorker::run(const PreferenceBatch& batch, const Prefer
   const auto learn_round = [&](std::span<const MicroBatch> of_round, int turn) {
     return passes.learn(of_round, input(batch), part, metrics, turn);
   };
-  const Status done = learn ? learn_in_rounds(learner_, *micro_batches, planned.rounds, learn_round)
+  const Status done = learn ? learn_in_rounds(learner_, *micro_batches, planned.rounds,
+                                              input(batch).wanted, learn_round)
                             : passes.score(*micro_batches, input(batch),
                                            [&](const Outputs& outputs, const MicroBatch& rows,
                                                const PackedBatch& packed) {

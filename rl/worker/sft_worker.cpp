@@ -203,10 +203,11 @@ Result<Metrics> SftWorker::update(const SupervisedBatch& batch, const Supervised
   const auto loss_of = [&](const Outputs& outputs, const MicroBatch&, const PackedBatch& packed,
                            Metrics&) { return loss(outputs, packed, scale, sums); };
   const Passes passes(learner_.model(), pass_options());
-  const Status learned = learn_in_rounds(
-      learner_, *micro_batches, plan.rounds, [&](std::span<const MicroBatch> of_round, int turn) {
-        return passes.learn(of_round, input(batch), loss_of, metrics, turn);
-      });
+  const Status learned =
+      learn_in_rounds(learner_, *micro_batches, plan.rounds, input(batch).wanted,
+                      [&](std::span<const MicroBatch> of_round, int turn) {
+                        return passes.learn(of_round, input(batch), loss_of, metrics, turn);
+                      });
   if (!learned.ok()) return learned;
   const Result<OptimizerReport> report = learner_.apply(plan.learning_rate);
   if (!report.ok()) return report.status();

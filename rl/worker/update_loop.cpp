@@ -80,7 +80,7 @@ Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch,
       const auto micro_batches = passes_over(samples_of(mini_batch), mini_batch.micro_batches);
       if (!micro_batches.ok()) return micro_batches.status();
       const Status learned =
-          learn_in_rounds(learner, *micro_batches, mini_batch.rounds,
+          learn_in_rounds(learner, *micro_batches, mini_batch.rounds, learn.wanted,
                           [&](std::span<const MicroBatch> of_round, int turn) {
                             return passes.learn(
                                 of_round, input,

@@ -192,8 +192,8 @@ void make_passes(const Training& run, const Mesh& mesh, int rank, int step, Lear
                                                 : OutputOptions{.logprobs = logprobs}};
   Metrics metrics;
   const Passes runner(learner.model(), {});
-  const runtime::Status learned =
-      learn_in_rounds(learner, passes, rounds, [&](std::span<const MicroBatch> of_round, int turn) {
+  const runtime::Status learned = learn_in_rounds(
+      learner, passes, rounds, input.wanted, [&](std::span<const MicroBatch> of_round, int turn) {
         return runner.learn(
             of_round, input,
             [&](const Outputs& outputs, const MicroBatch&, const PackedBatch& packed, Metrics&) {

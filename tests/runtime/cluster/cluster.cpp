@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string text_of(const fs::path& path) {
+std::string file_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
@@ -83,7 +83,7 @@ std::optional<int> Program::wait(std::chrono::milliseconds patience) {
   return code_;
 }
 
-std::string Program::output() const { return text_of(output_); }
+std::string Program::output() const { return file_text(output_); }
 
 Cluster::Cluster(Network& network, fs::path folder, ClusterOptions options)
     : network_(network),
@@ -245,7 +245,7 @@ std::string Cluster::logs(std::size_t lines) const {
                                             entry.path().extension() != ".log"))
       continue;
     std::vector<std::string> all;
-    std::istringstream in(text_of(entry.path()));
+    std::istringstream in(file_text(entry.path()));
     for (std::string line; std::getline(in, line);) all.push_back(line);
     if (all.empty()) continue;
     text += "-- " + entry.path().string() + "\n";
@@ -280,7 +280,7 @@ std::vector<pid_t> children_of(pid_t parent) {
   std::error_code error;
   for (const auto& task :
        fs::directory_iterator("/proc/" + std::to_string(parent) + "/task", error)) {
-    std::istringstream children(text_of(task.path() / "children"));
+    std::istringstream children(file_text(task.path() / "children"));
     for (pid_t child = 0; children >> child;) found.push_back(child);
   }
   return found;
@@ -288,13 +288,13 @@ std::vector<pid_t> children_of(pid_t parent) {
 
 std::vector<std::string> command_line_of(pid_t pid) {
   std::vector<std::string> words;
-  std::istringstream text(text_of("/proc/" + std::to_string(pid) + "/cmdline"));
+  std::istringstream text(file_text("/proc/" + std::to_string(pid) + "/cmdline"));
   for (std::string word; std::getline(text, word, '\0');) words.push_back(word);
   return words;
 }
 
 long resident_kib(pid_t pid) {
-  std::istringstream status(text_of("/proc/" + std::to_string(pid) + "/status"));
+  std::istringstream status(file_text("/proc/" + std::to_string(pid) + "/status"));
   for (std::string line; std::getline(status, line);) {
     if (line.starts_with("VmRSS:")) return std::atol(line.c_str() + 6);
   }
