@@ -23,8 +23,10 @@ def libraries(source):
 
 
 def test_programs(source):
+    """Each with its folder and those whose harness it compiles, too (uses.txt)."""
     for folder in sorted({file.parent for file in source.glob("tests/**/*_test.cpp")}):
-        yield str(folder.relative_to(source)), [str(folder.relative_to(source))]
+        uses = folder / "uses.txt"
+        yield str(folder.relative_to(source)), [str(folder.relative_to(source)), *(uses.read_text().split() if uses.is_file() else [])]
 
 
 def unnamed_namespaces(text):
@@ -72,7 +74,7 @@ def main():
         places = collections.defaultdict(dict)  # name -> file -> alias
         for folder in folders:
             for file in sorted((source / folder).glob("*.cpp")):
-                if file.name.endswith("main.cpp"):
+                if file.name.endswith("main.cpp") or (file.name.endswith("_test.cpp") and folder != folders[0]):
                     continue
                 for name, alias in names_of(file.read_text()):
                     if alias is None or not alias.endswith("::" + name):  # that of another namespace
