@@ -164,7 +164,8 @@ TEST_F(Job, LogsSayWhatWasRotatedAway) {
     EXPECT_LT(logs.out.size(), kBytes);
     EXPECT_GT(logs.out.size(), kBytes / 4);
     EXPECT_NE(logs.err.find("note: the log of job " + id.substr(0, 8) + " begins after its first " +
-                            std::to_string(kBytes - logs.out.size()) + " bytes: "),
+                            std::to_string(kBytes - logs.out.size()) +
+                            " bytes, which were rotated away."),
               std::string::npos)
         << logs.err;
     EXPECT_EQ(std::count(logs.err.begin(), logs.err.end(), '\n'), 1) << logs.err;
