@@ -88,7 +88,7 @@ TEST_F(HeadAbsenceTest, WhatKeepsTheHeadFromStartingIsAskedWhenItIsTold) {
   EXPECT_NE(absence.describe(Contact::kNone)
                 .message()
                 .find("(10 min): connection refused: starting the head: the journal's disk is "
-                      "full; meanwhile"),
+                      "full. Meanwhile"),
             std::string::npos)
       << absence.describe(Contact::kNone).message();
   EXPECT_EQ(absence.describe(Contact::kUp).message().find("disk"), std::string::npos)
