@@ -306,8 +306,8 @@ void add_device_attention(std::vector<MemoryPart>& parts, const ModelConfig& con
 // Without leaves a pass of a team has the rows of all its ranks; see JointPass.
 MemoryOptions with_joint_passes(MemoryOptions options) {
   const PassSharing& sharing = options.sharing;
-  const bool joint = sharing.stages == 1 && sharing.cut != PassCut::kRowsAndExperts &&
-                     options.gradient_leaves == 0 && options.trained_elements < 0;
+  const bool joint =
+      !sharing.deals_weights() && options.gradient_leaves == 0 && options.trained_elements < 0;
   if (!joint) return options;
   options.forward_tokens *= sharing.ranks;
   options.output_tokens *= sharing.ranks;

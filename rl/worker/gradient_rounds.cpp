@@ -23,28 +23,19 @@ std::vector<std::uint8_t> adds_in_turn(std::span<const std::uint8_t> adds, int t
   return in_turn;
 }
 
-// The same where all learn together: the first rank of a team stands for it.
-std::vector<std::uint8_t> adds_of_teams(std::span<const std::uint8_t> adds, int team) {
-  const std::size_t teams = adds.size() / static_cast<std::size_t>(team);
-  std::vector<std::uint8_t> of_first(adds.size(), 0);
-  for (std::size_t rank = 0; rank < adds.size(); ++rank)
-    of_first[rank % teams] = std::max(of_first[rank % teams], adds[rank]);
-  return of_first;
-}
-
-// The passes of a team's leaf, with the rows of all its ranks.
-Status learn_together(Learner& learner, std::span<const MicroBatch> passes,
-                      const LearnTurn& learn) {
-  const std::vector<std::uint8_t> all(static_cast<std::size_t>(learner.ranks().size()), 1);
-  if (!learner.sums_in_passes()) return learn(passes, kTogether);
-  const std::size_t before = std::max<std::size_t>(passes.size(), 1) - 1;
+// The passes of a turn, in the last of which gradients are summed: the learner is told before it.
+Status learn_to_sum(Learner& learner, std::span<const MicroBatch> passes, int turn,
+                    std::span<const std::uint8_t> adds, bool last, const LearnTurn& learn) {
+  // Stages with several passes in flight go back through the last one at different times.
+  const bool streams = learner.model().stream() != nullptr && passes.size() > 1;
+  const std::size_t before = streams ? passes.size() : std::max<std::size_t>(passes.size(), 1) - 1;
   if (before > 0) {
-    if (const Status learned = learn(passes.first(before), kTogether); !learned.ok())
-      return learned;
+    const Status learned = learn(passes.first(before), turn);
+    if (!learned.ok()) return learned;
   }
-  learner.expect_last_pass(adds_of_teams(all, learner.model().team()->size()), /*last_round=*/true);
-  return passes.empty() ? learner.model().idle_pass(/*with_backward=*/true)
-                        : learn(passes.last(1), kTogether);
+  learner.expect_last_pass(adds, last);
+  return before == passes.size() ? learner.model().idle_pass(/*with_backward=*/true)
+                                 : learn(passes.last(1), turn);
 }
 
 // The passes of a leaf, of which the last one may have to know that it is.
@@ -59,21 +50,20 @@ Status learn_leaf(Learner& learner, std::span<const MicroBatch> passes,
       if (const Status ended = adapter.end_turn(turn); !ended.ok()) return ended;
       continue;
     }
-    // Stages with several passes in flight go back through the last one at different times.
-    const bool streams = learner.model().stream() != nullptr && passes.size() > 1;
-    const std::size_t before =
-        streams ? passes.size() : std::max<std::size_t>(passes.size(), 1) - 1;
-    if (before > 0) {
-      const Status learned = learn(passes.first(before), turn);
-      if (!learned.ok()) return learned;
-    }
-    learner.expect_last_pass(adds_in_turn(adds, turn, turns), last_round && turn + 1 == turns);
-    const Status learned = before == passes.size()
-                               ? learner.model().idle_pass(/*with_backward=*/true)
-                               : learn(passes.last(1), turn);
+    const Status learned = learn_to_sum(learner, passes, turn, adds_in_turn(adds, turn, turns),
+                                        last_round && turn + 1 == turns, learn);
     if (!learned.ok()) return learned;
   }
   return {};
+}
+
+// The same with the rows of all ranks in each pass: the first rank of a team adds for it.
+Status learn_together(Learner& learner, std::span<const MicroBatch> passes,
+                      std::span<const std::uint8_t> adds, const LearnTurn& learn) {
+  if (!learner.sums_in_passes()) return learn(passes, kTogether);
+  return learn_to_sum(learner, passes, kTogether,
+                      adds_in_turn(adds, /*turn=*/0, learner.model().team()->size()),
+                      /*last=*/true, learn);
 }
 
 }  // namespace
@@ -81,11 +71,11 @@ Status learn_leaf(Learner& learner, std::span<const MicroBatch> passes,
 Status learn_in_rounds(Learner& learner, std::span<const MicroBatch> micro_batches,
                        std::span<const GradientRound> rounds, const OutputOptions& wanted,
                        const LearnTurn& learn) {
-  if (rounds.empty() && JointPass::is_possible(learner.model(), wanted))
-    return learn_together(learner, micro_batches, learn);
   if (rounds.empty()) {
     const std::vector<std::uint8_t> all(static_cast<std::size_t>(learner.ranks().size()), 1);
-    return learn_leaf(learner, micro_batches, all, /*last_round=*/true, learn);
+    return JointPass::is_possible(learner.model(), wanted)
+               ? learn_together(learner, micro_batches, all, learn)
+               : learn_leaf(learner, micro_batches, all, /*last_round=*/true, learn);
   }
   std::size_t planned = 0;
   for (const GradientRound& round : rounds)

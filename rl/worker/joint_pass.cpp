@@ -9,6 +9,7 @@
 #include "rl/model/guarded.h"
 #include "rl/model/pass_team.h"
 #include "rl/model/tensor_list.h"
+#include "rl/worker/shared_pass.h"
 #include "runtime/codec/codec.h"
 #include "runtime/core/check.h"
 
@@ -19,9 +20,7 @@ using runtime::Status;
 
 bool JointPass::is_possible(const Transformer& model, const OutputOptions& wanted) {
   if (model.team() == nullptr || !model.used_adapter().empty()) return false;
-  const PassSharing sharing = model.team()->sharing();
-  return sharing.stages == 1 && sharing.cut != PassCut::kRowsAndExperts && !wanted.states &&
-         !wanted.of_logits;
+  return !model.team()->sharing().deals_weights() && !wanted.states && !wanted.of_logits;
 }
 
 void JointPass::append(PackedBatch& all, const PackedBatch& part) {
@@ -52,8 +51,7 @@ void JointPass::append(PackedBatch& all, const PackedBatch& part) {
 Result<PackedBatch> JointPass::packed(const MicroBatch& rows, const PassInput& input) {
   return guarded<PackedBatch>("the rows of a joint pass", [&]() -> Result<PackedBatch> {
     last_tokens_only_ = input.wanted.last_tokens_only;
-    own_ = rows.idle() ? PackedBatch() : input.pack(rows);
-    if (own_.targets.empty() && input.wanted.heads.empty()) own_ = PackedBatch();
+    own_ = pack_unless_idle(rows, input);
     runtime::Encoder encoder;
     runtime::Codec<PackedBatch>::encode(encoder, own_);
     std::vector<std::byte> bytes(encoder.size());
@@ -122,7 +120,6 @@ Status JointPass::back_together(const Outputs& outputs, const LossOfOutputs& los
   const std::vector<at::Tensor*> learned = outputs_with_graph(whole);
   const std::vector<RowOf> rows = rows_with_graph(outputs);
   std::vector<at::Tensor> gradients(learned.size());
-  bool learns = false;
   for (int rank = 0; rank < team.size(); ++rank) {
     const Result<std::vector<at::Tensor>> theirs =
         decode_tensors(team.from(rank, bytes, "gradients of a loss"));
@@ -132,12 +129,9 @@ Status JointPass::back_together(const Outputs& outputs, const LossOfOutputs& los
       if (!(*theirs)[i].defined()) continue;
       if (!gradients[i].defined()) gradients[i] = at::zeros_like(learned[i]->detach());
       rows_of(gradients[i], rows[i], rank).copy_((*theirs)[i]);
-      learns = true;
     }
   }
-  if (!learns) return model_.idle_backward();
-  backward_from(outputs, gradients);
-  return {};
+  return backward_from(outputs, gradients) ? Status() : model_.idle_backward();
 }
 
 }  // namespace rl

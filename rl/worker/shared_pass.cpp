@@ -17,14 +17,11 @@ namespace rl {
 using runtime::Result;
 using runtime::Status;
 
-namespace {
-
 // An idle pass computes nothing: its rank is only there for what the ranks of a pass do together.
-bool is_idle(const PackedBatch& packed, const OutputOptions& wanted) {
-  return packed.ids.empty() || (packed.targets.empty() && wanted.heads.empty());
+PackedBatch pack_unless_idle(const MicroBatch& rows, const PassInput& input) {
+  PackedBatch packed = rows.idle() ? PackedBatch() : input.pack(rows);
+  return packed.targets.empty() && input.wanted.heads.empty() ? PackedBatch() : packed;
 }
-
-}  // namespace
 
 SharedPass::SharedPass(const Transformer& model, int turn) : model_(model), turn_(turn) {}
 
@@ -59,11 +56,7 @@ Result<PackedBatch> SharedPass::packed(const std::function<PackedBatch()>& pack)
 }
 
 Result<PackedBatch> SharedPass::packed(const MicroBatch& rows, const PassInput& input) const {
-  return packed([&] {
-    const bool is_mine = is_own() && !rows.idle();
-    PackedBatch own = is_mine ? input.pack(rows) : PackedBatch();
-    return is_idle(own, input.wanted) ? PackedBatch() : own;
-  });
+  return packed([&] { return pack_unless_idle(rows, input); });
 }
 
 Status SharedPass::backward(const Outputs& outputs, const LossOfOutputs& loss) const {

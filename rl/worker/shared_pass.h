@@ -39,6 +39,9 @@ class SharedPass {
   const int turn_;
 };
 
+/// What `input` packs of the rows; empty where nothing is to be computed of them.
+PackedBatch pack_unless_idle(const MicroBatch& rows, const PassInput& input);
+
 /// backward() with its failure (out of memory, above all) as kResourceExhausted.
 runtime::Status backward(const at::Tensor& loss);
 
