@@ -42,7 +42,7 @@ class Resources {
   /// How many resources other than CPU and memory this has which `demand` does not ask for.
   std::size_t special_beside(const Resources& demand) const;
 
-  /// The share of `total` that is gone when this is what is left, from 0 to 1. It is the largest
+  /// The share of `total` that is in use where this is free, from 0 to 1. It is the largest
   /// over the resources that `demand` names, or over all if it names none.
   double utilisation_of(const Resources& total, const Resources& demand) const;
 

@@ -39,9 +39,9 @@ class CompressedSum {
   CompressedSum(const CompressedSum&) = delete;
   CompressedSum& operator=(const CompressedSum&) = delete;
 
-  /// Where some rank has a gradient that is not finite, all end with NaN. What is left of earlier
-  /// gradients stays as it was: as if there had been no such step. Where a sum of finite gradients
-  /// overflows, the step is dropped as well, but what was sent of residuals is lost.
+  /// Where some rank has a gradient that is not finite, all end with NaN. The residuals of earlier
+  /// gradients stay as they were: as if there had been no such step. Where a sum of finite
+  /// gradients overflows, the step is dropped as well, but what was sent of residuals is lost.
   runtime::Status sum(std::span<float> gradients);
 
   /// What this rank has yet to send: for its slices from sums, for others' from its gradients.

@@ -22,8 +22,8 @@ struct EarlyScoring {
 };
 
 /// A scorer that waits for others, such as a server. Threads hand it prepared requests, as many
-/// together as have come while others were in flight. score() finds their scores or what is left to
-/// wait for. Scores are those of score() alone, if a request's score does not depend on which
+/// together as have come while others were in flight. score() finds their scores, or waits for the
+/// rest. Scores are those of score() alone, if a request's score does not depend on which
 /// others it is asked with. `inner` must bear several calls of score() at once. A resource; one
 /// thread at a time calls its methods.
 class EarlyScorer : public Scorer {

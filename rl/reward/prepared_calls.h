@@ -18,7 +18,7 @@
 namespace rl {
 
 /// A pool whose calls may be prepared. Its own thread works on them until run() asks for the same
-/// calls. run() finds their answers, or what is left to wait for. What is answered, retried and
+/// calls. run() finds their answers, or waits for the rest. What is answered, retried and
 /// counted is the same either way. A resource; one thread at a time calls its methods.
 class PreparedCalls {
  public:

@@ -12,7 +12,7 @@
 namespace rl {
 
 /// With `scores_early` the reward hears of each response as soon as it is there. A scorer that
-/// hangs then costs only what is left of its time limit.
+/// hangs then costs only the rest of its time limit.
 class RemoteGenerate : public GenerateCalls {
  public:
   RemoteGenerate(const Roles& roles, bool scores_early)

@@ -34,7 +34,8 @@ def say(message):
     owner.sendall(json.dumps(message).encode() + b"\n")
 
 def done(run, **extra):
-    say({"done": run, "prompt_ids": [1], "response_ids": [2, 3], "response_mask": [1, 0], "num_turns": 4, "reward_score": 0.5, "extra_fields": {"pid": os.getpid(), **extra}})
+    say({"done": run, "prompt_ids": [1], "response_ids": [2, 3], "response_mask": [1, 0],
+         "num_turns": 4, "reward_score": 0.5, "extra_fields": {"pid": os.getpid(), **extra}})
 
 def ask(run, **question):
     number = run + 100
