@@ -27,8 +27,8 @@ struct StageStep {
 struct RunProgress {
   std::int64_t step = 0;
   std::int64_t total_steps = 0;
-  nlohmann::ordered_json early_stop;
-  nlohmann::ordered_json best;
+  nlohmann::ordered_json early_stop = {};
+  nlohmann::ordered_json best = {};
 };
 
 /// One kind of training: its data, its workers and their updates. A resource; one thread at a time.
