@@ -95,7 +95,7 @@ void DrainManager::resume(NodeId node, std::chrono::milliseconds left) {
   drain.last_call = deadline - std::min(left / 4, kLastCallMax);
   drain.next_round = Deadline::min();
   drain.called_last = false;
-  drain.told = false;
+  drain.notified = false;
 }
 
 void DrainManager::restored() {
@@ -118,7 +118,7 @@ void DrainManager::node_connected(NodeId node) {
   for (const auto& [id, drain] : drains_) tell(node, id);
   auto own = drains_.find(node);
   if (own == drains_.end()) return;
-  own->second.told = false;
+  own->second.notified = false;
   work_.ask_again(node);  // what it was asked before, an earlier head or connection has taken along
   advance(node);
 }
@@ -129,7 +129,7 @@ std::string DrainManager::node_lost(NodeId node, const std::string& why) {
   auto drain = drains_.find(node);
   if (drain == drains_.end()) return name + "is gone: " + why;
   const std::string text = name + "was drained (" + info.drain->reason + ") and has left" +
-                           (drain->second.told ? "" : " before its deadline: " + why);
+                           (drain->second.notified ? "" : " before its deadline: " + why);
   work_.mark_moving(node);
   drains_.erase(drain);
   drained_.erase(node);
@@ -147,7 +147,7 @@ void DrainManager::advance() {
 
 void DrainManager::advance(NodeId node) {
   auto found = drains_.find(node);
-  if (found == drains_.end() || found->second.told) return;
+  if (found == drains_.end() || found->second.notified) return;
   Drain& drain = found->second;
   const Deadline now = context_.now();
   const Deadline deadline = drained_.deadline(node);
@@ -179,7 +179,7 @@ void DrainManager::take_over_objects(NodeId node) {
 }
 
 void DrainManager::leave(NodeId node, const std::string& how) {
-  drains_.at(node).told = true;
+  drains_.at(node).notified = true;
   const NodeInfo& info = *context_.tables.nodes().find(node);
   const std::string kept = how == "empty" ? "" : what_keeps(context_.tables, node);
   LOG(info, "node {} ({}) is drained ({}) and leaves, {}{}", node.short_hex(), info.address,
@@ -199,7 +199,7 @@ NodeInfo DrainManager::shown(const NodeInfo& info) const {
     node.drain->waits_for = what_keeps(context_.tables, info.node);
     if (node.drain->waits_for.empty())
       node.drain->waits_for =
-          drain->second.told ? "the end of its process" : "its objects to be taken over";
+          drain->second.notified ? "the end of its process" : "its objects to be taken over";
   }
   return node;
 }
@@ -207,7 +207,7 @@ NodeInfo DrainManager::shown(const NodeInfo& info) const {
 Deadline DrainManager::next_tick() const {
   Deadline next = Deadline::max();
   for (const auto& [node, drain] : drains_) {
-    if (drain.told) continue;
+    if (drain.notified) continue;
     next = std::min(next, drained_.deadline(node));
     if (!drain.called_last) next = std::min(next, drain.last_call);
     if (!rounds_.is_under_way(node))

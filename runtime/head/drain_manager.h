@@ -58,7 +58,7 @@ class DrainManager {
  private:
   struct Drain {
     Deadline last_call;        // before it everything is asked for once more
-    bool told = false;         // to leave
+    bool notified = false;     // to leave
     bool emptied = false;      // nothing ran there when objects were asked for last
     bool called_last = false;  // that was done
     Deadline next_round = Deadline::min();

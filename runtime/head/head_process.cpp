@@ -30,7 +30,7 @@ Status HeadProcess::open() {
     if (!opened.ok()) return opened.status();
     journal = std::move(*opened);
   }
-  options_.service.beside = options_.node;
+  options_.service.host = options_.node;
   options_.head.keyring = options_.token;
   service_ = std::make_unique<HeadService>(loop_, options_.cluster, std::move(options_.scheduler),
                                            std::move(journal), options_.service, options_.head);

@@ -217,7 +217,7 @@ void HeadService::check_leases() {
   }
   std::vector<std::pair<NodeId, std::shared_ptr<Channel>>> silent;
   for (const auto& [node, link] : links_) {
-    if (node != options_.beside && steady_now() - link.heard > options_.lease)
+    if (node != options_.host && steady_now() - link.heard > options_.lease)
       silent.emplace_back(node, link.channel);
   }
   send_unrecorded_ends();
@@ -230,7 +230,7 @@ void HeadService::check_leases() {
   }
   leases_due_ = steady_now() + options_.lease / 20;
   for (const auto& [node, link] : links_) {
-    if (node != options_.beside)
+    if (node != options_.host)
       leases_due_ =
           std::min(leases_due_, link.heard + options_.lease + std::chrono::milliseconds(1));
   }

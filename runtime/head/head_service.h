@@ -23,8 +23,8 @@ struct HeadServiceOptions {
   /// for a node to be heard again, since a lost SYN is sent again after that time. It leaves half
   /// of one for a link that is dead in one direction and still carries what was in flight.
   std::chrono::milliseconds lease{9400};
-  NodeId beside;  // whose process the head's is a part of; while that lives it is not lost by being
-                  // silent
+  NodeId host;  // whose process the head's is a part of; while that lives it is not lost by being
+                // silent
 };
 
 /// Lives on the event loop. Nothing that depends on a change leaves the head before the journal has

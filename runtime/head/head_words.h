@@ -35,12 +35,6 @@ inline std::string describe(const GroupSpec& spec) {
   return "placement group " + (spec.name.empty() ? spec.group.short_hex() : "'" + spec.name + "'");
 }
 
-inline DeathCause cause_of(std::string text) {
-  DeathCause cause;
-  cause.text = std::move(text);
-  return cause;
-}
-
 /// Whether an actor of this phase has a process, or is about to.
 inline bool is_started(ActorPhase phase) {
   return phase == ActorPhase::kStarting || phase == ActorPhase::kAlive;

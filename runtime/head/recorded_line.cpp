@@ -23,6 +23,8 @@ void RecordedLine::end_turn(std::vector<JournalWrite> changes) {
     // What leaves in this turn waits for what was decided before it only.
     for (auto late = leaving_.rbegin(); late != leaving_.rend() && late->after > written_; ++late)
       late->after = written_;
+    for (auto late = ends_.rbegin(); late != ends_.rend() && late->after > written_; ++late)
+      late->after = written_;
   }
   let_go();
 }

@@ -30,5 +30,14 @@ TEST(Json, BracketsInTextsDoNotNest) {
   EXPECT_FALSE(nests_deeper("[[1], [2], [3]]", 2));
 }
 
+TEST(Json, AMemberThatIsNullIsAsGoodAsMissing) {
+  const auto object = nlohmann::ordered_json::parse(R"({"a": 0, "b": null})");
+  ASSERT_NE(json_member(object, "a"), nullptr);
+  EXPECT_EQ(json_member(object, "a"), &object.at("a"));
+  EXPECT_EQ(json_member(object, "b"), nullptr);
+  EXPECT_EQ(json_member(object, "c"), nullptr);
+  EXPECT_EQ(json_member(nlohmann::json::parse("[1]"), "a"), nullptr);
+}
+
 }  // namespace
 }  // namespace runtime

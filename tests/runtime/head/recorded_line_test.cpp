@@ -8,29 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "manual_journal.h"
+
 namespace runtime {
 namespace {
-
-/// Records when the test says so.
-class ManualJournal final : public Journal {
- public:
-  Status load(const std::function<Status(const std::string&, const std::string&)>&) override {
-    return {};
-  }
-  void write(std::vector<JournalWrite>, UniqueFunction<void()> recorded) override {
-    waiting.push_back(std::move(recorded));
-  }
-  Status trouble() const override { return trouble_now; }
-
-  void record_first() {
-    UniqueFunction<void()> recorded = std::move(waiting.front());
-    waiting.pop_front();
-    recorded();
-  }
-
-  std::deque<UniqueFunction<void()>> waiting;
-  Status trouble_now;
-};
 
 class RecordedLineTest : public ::testing::Test {
  protected:
@@ -90,6 +71,15 @@ TEST_F(RecordedLineTest, EndsThatCannotBeRecordedAreHandedOutOnce) {
   EXPECT_TRUE(line_->take_unrecorded_ends().empty());
   EXPECT_EQ(said_, "");
   EXPECT_EQ(line_->numbers().at("journal_trouble"), 1);
+}
+
+TEST_F(RecordedLineTest, AnEndThatHasLeftIsNotHandedOut) {
+  line_->note_end({NodeId::random(), {}});
+  say("end");
+  end_turn(false);
+  EXPECT_EQ(said_, "end");
+  journal_->trouble_now = resource_exhausted("the disk is full");
+  EXPECT_TRUE(line_->take_unrecorded_ends().empty());
 }
 
 TEST_F(RecordedLineTest, WithoutAJournalNothingWaitsLongerThanItsTurn) {

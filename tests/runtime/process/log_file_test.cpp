@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include <optional>
+#include <set>
+#include <string>
+
 #include "runtime/node/log_reader.h"
 #include "runtime/process/file_lock.h"
 #include "runtime/process/file_util.h"
@@ -79,6 +83,67 @@ TEST(LogFile, WhatIsCutSaysSoAndReadersGoOn) {
   ASSERT_TRUE(after.ok()) << after.status().to_string();
   EXPECT_EQ(after->text, text);
   EXPECT_EQ(after->position, 1500u) << "as many bytes of the log came before";
+}
+
+/// Gives what the test says.
+struct FakeRoom final : LogRoom {
+  bool admit(std::uint64_t bytes) override {
+    asked += bytes;
+    return admits;
+  }
+  std::uint64_t file_bytes_max() const override { return bytes_max; }
+  void add(RoomLog& log) override { logs.insert(&log); }
+  void remove(RoomLog& log) override { logs.erase(&log); }
+
+  bool admits = true;
+  std::uint64_t bytes_max = 1000;
+  std::uint64_t asked = 0;
+  std::set<RoomLog*> logs;
+};
+
+TEST(LogFile, WritesNoMoreThanItsRoomAdmits) {
+  support::TemporaryFolder folder;
+  FakeRoom room;
+  LogFile log(folder.path() / "x.log", LogFile::kBytesMax, &room);
+  log.append("before\n");
+  EXPECT_EQ(room.asked, 7u);
+  room.admits = false;
+  log.append("lost\n");
+  log.append("lost\n");
+  EXPECT_EQ(log.lost_bytes(), 10u);
+  room.admits = true;
+  log.append("after\n");
+  EXPECT_EQ(log.lost_bytes(), 0u);
+  EXPECT_EQ(*read_file(folder.path() / "x.log", 1000),
+            "before\n\n[10 bytes could not be written here]\nafter\n");
+}
+
+TEST(LogFile, BeginsAgainAtWhatItsRoomGivesAFile) {
+  support::TemporaryFolder folder;
+  FakeRoom room;
+  room.bytes_max = 20;
+  LogFile log(folder.path() / "x.log", 50, &room);
+  for (int i = 0; i < 3; ++i) log.append("0123456789");
+  EXPECT_EQ(log.bytes(), 10u);
+  room.bytes_max = 1000;
+  for (int i = 0; i < 5; ++i) log.append("0123456789");
+  EXPECT_EQ(log.bytes(), 10u) << "and at its own bound";
+}
+
+TEST(LogFile, IsInItsRoomUntilEitherEnds) {
+  support::TemporaryFolder folder;
+  FakeRoom room;
+  std::optional<LogFile> log(std::in_place, folder.path() / "x.log", LogFile::kBytesMax, &room);
+  EXPECT_EQ(room.logs, std::set<RoomLog*>{&*log});
+  log.reset();
+  EXPECT_TRUE(room.logs.empty());
+  log.emplace(folder.path() / "y.log", LogFile::kBytesMax, &room);
+  log->leave_room();
+  room.admits = false;
+  log->append("x");
+  EXPECT_EQ(log->bytes(), 1u);
+  log.reset();
+  EXPECT_EQ(room.logs.size(), 1u) << "what has left is not taken out";
 }
 
 }  // namespace

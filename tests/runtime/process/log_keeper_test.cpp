@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <string>
 
 #include "runtime/core/disk_space.h"
 #include "runtime/process/file_util.h"
@@ -55,6 +56,42 @@ TEST(LogKeeper, BoundsTheNumberOfLogs) {
   EXPECT_EQ(files_in(folder.path()).size(), 5u);
   EXPECT_TRUE(fs::exists(folder.path() / "worker-4.log"));
   EXPECT_FALSE(fs::exists(folder.path() / "worker-5.log"));
+}
+
+/// A log that takes room elsewhere.
+struct FakeLog final : RoomLog {
+  explicit FakeLog(std::uint64_t size) : size_now(size) {}
+  std::uint64_t bytes() const override { return size_now; }
+  void cut() override {
+    ++cuts;
+    size_now = 0;
+  }
+  void leave_room() override { left = true; }
+
+  std::uint64_t size_now;
+  int cuts = 0;
+  bool left = false;
+};
+
+TEST(LogKeeper, CutsTheLargestOfThoseThatShareItsRoom) {
+  support::TemporaryFolder folder;
+  // Of another node, and stays.
+  std::ofstream(folder.path() / "node.log") << std::string(300 << 10, 'x');
+  EventLoop loop;
+  FakeLog small(20 << 10), large(100 << 10), gone(200 << 10);
+  on_loop(loop, [&] {
+    LogKeeper keeper(loop, {.folder = folder.path(), .bytes_max = LogKeeper::kBytesMin});
+    for (FakeLog* log : {&small, &large, &gone}) keeper.add(*log);
+    keeper.remove(gone);
+    EXPECT_FALSE(keeper.admit(1000)) << "nothing is free after all";
+    EXPECT_EQ(keeper.file_bytes_max(), LogKeeper::kBytesMin / 4);
+    return 0;
+  });
+  EXPECT_EQ(large.cuts, 1);
+  EXPECT_EQ(small.cuts, 0);
+  EXPECT_TRUE(small.left && large.left) << "the keeper has ended";
+  EXPECT_EQ(gone.cuts, 0);
+  EXPECT_FALSE(gone.left);
 }
 
 /// Logs on a disk of 8 MiB.

@@ -42,6 +42,14 @@ TEST(ObjectWire, RoundTripsRequests) {
   EXPECT_EQ(through<Ended>(Ended{{location.id}}).objects, std::vector<ObjectId>{location.id});
 }
 
+TEST(ObjectWire, ARequestTravelsInAFrameOfItsKind) {
+  const Message message = request_message(Lease{.bytes = 77, .wait_ms = 5});
+  EXPECT_EQ(message.kind, FrameKind::kObject);
+  const auto request = decode_request(message.meta);
+  ASSERT_TRUE(request.ok()) << request.status().to_string();
+  EXPECT_EQ(std::get<Lease>(*request).wait_ms, 5u);
+}
+
 TEST(ObjectWire, RoundTripsReplies) {
   StoreInfo info{NodeId::random(), "h:1", 0, 1 << 20, 4096};
   auto back = decode_reply(encode_reply(info));

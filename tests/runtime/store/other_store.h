@@ -62,11 +62,12 @@ class OtherStore {
     });
   }
   /// Of the oldest. Not on the loop.
-  void answer(Buffer meta) {
+  void answer(Buffer meta, Payload payload = {}) {
     run_on(loop_, [&] {
       auto [channel, request] = std::move(asked_.front());
       asked_.pop_front();
-      if (request.id != 0) (void)channel->send(reply_to(request, std::move(meta), {}));
+      if (request.id != 0)
+        (void)channel->send(reply_to(request, std::move(meta), std::move(payload)));
     });
   }
   void send(Message message) { (void)channels_.back()->send(std::move(message)); }

@@ -20,7 +20,7 @@ class ActorHostTest : public test::WorkerPartTest {
     caller_->far->set_handler([this](const std::shared_ptr<Channel>& from, Message message) {
       auto job = std::make_unique<ActorJob>();
       const Status decoded = decode_call(
-          message.meta, message.payload.first(), process_,
+          message.meta, message.payload.first(), objects_.get(),
           [](const CallRequest&) { return nullptr; }, &job->call, &job->arguments);
       EXPECT_TRUE(decoded.ok());
       job->channel = from;

@@ -147,7 +147,7 @@ TEST_F(ActorTableTest, AStartThatWaitsCanBeGivenUp) {
 TEST_F(ActorTableTest, ACallersEndTellsItsCallsAndDropsThoseInLine) {
   ASSERT_TRUE(build(7).ok());
   {
-    ChannelPair other(process_->loop());
+    ChannelPair other(loop_);
     connect(other);
     Pending running = call(other, {.actor = actor_}, &Performer::await_cancel, 1);
     Pending waits = call(other, {.actor = actor_}, &Performer::add, 2);
@@ -181,10 +181,18 @@ TEST_F(ActorTableTest, CallersHearThatTheActorIsDrainedTheLaterOnesToo) {
     std::lock_guard lock(notices_.mutex);
     notices_.heard.clear();
   }
-  ChannelPair later(process_->loop());
+  ChannelPair later(loop_);
   connect(later);
   EXPECT_TRUE(
       support::eventually([&] { return notices_.has(CallNotice::Kind::kDrained, actor_); }));
+}
+
+TEST_F(ActorTableTest, TheOneActorOfAProcessIsItsResident) {
+  ASSERT_TRUE(build(7).ok());
+  EXPECT_EQ(host_process_.resident().actor, actor_);
+  EXPECT_EQ(host_process_.resident().incarnation, 7u);
+  ASSERT_TRUE(build(8, true).ok());
+  EXPECT_TRUE(host_process_.resident().actor.is_none()) << "there may be others";
 }
 
 TEST_F(ActorTableTest, TheProcessesEndClosesItsConnections) {

@@ -13,16 +13,18 @@
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "runtime/call/call_wire.h"
 #include "runtime/call/invoke.h"
-#include "runtime/call/process.h"
+#include "runtime/call/task.h"
 #include "runtime/runtime_templates.h"
 #include "runtime/worker/actor_executor.h"
 #include "runtime/worker/actor_host.h"
+#include "tests/runtime/call/fake_objects.h"
 #include "tests/runtime/transport/channel_pair.h"
 
 namespace runtime::test {
@@ -109,19 +111,66 @@ class Performer {
   int total_ = 0;
 };
 
-/// Its function is never called: a test's ActorMaker makes the actors.
+/// Its functions are never called: a test's ActorMaker makes the actors.
 inline ConstructorEntry performer_constructor{typeid(Performer), "()", nullptr};
 
-inline ActorSpec performer_spec(ActorId actor, const ExecutionOptions& execution = {}) {
+/// The specification of an actor that is made of nothing.
+inline ActorSpec spec_of(ActorId actor, std::string class_name,
+                         const ExecutionOptions& execution = {}) {
   ActorSpec spec;
   spec.actor = actor;
-  spec.class_name = "Performer";
+  spec.class_name = std::move(class_name);
   auto constructor =
       encode_constructor(std::string(performer_constructor.signature), ObjectValue{}, execution);
   EXPECT_TRUE(constructor.ok());
   spec.constructor_args = *std::move(constructor);
   return spec;
 }
+inline ActorSpec performer_spec(ActorId actor, const ExecutionOptions& execution = {}) {
+  return spec_of(actor, "Performer", execution);
+}
+
+/// The process that actors run in, as the test says. Any thread.
+class FakeHostProcess final : public HostProcess, public StateKeeper {
+ public:
+  std::optional<DrainNotice> drain_notice() const override {
+    std::lock_guard lock(mutex_);
+    return notice_;
+  }
+  void set_resident(ActorInstance actor) override {
+    std::lock_guard lock(mutex_);
+    resident_ = actor;
+  }
+  void park(ActorId actor) override {
+    if (on_park) on_park(actor);
+  }
+  Status keep_state(ActorInstance actor, std::string state, Deadline) override {
+    std::lock_guard lock(mutex_);
+    saved_.emplace_back(actor, std::move(state));
+    return {};
+  }
+
+  void drain(DrainNotice notice) {
+    std::lock_guard lock(mutex_);
+    notice_ = std::move(notice);
+  }
+  ActorInstance resident() const {
+    std::lock_guard lock(mutex_);
+    return resident_;
+  }
+  std::vector<std::pair<ActorInstance, std::string>> saved() const {
+    std::lock_guard lock(mutex_);
+    return saved_;
+  }
+
+  std::function<void(ActorId)> on_park;  // before there are actors
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<DrainNotice> notice_;
+  ActorInstance resident_;
+  std::vector<std::pair<ActorInstance, std::string>> saved_;
+};
 
 /// What a caller gets.
 struct CallAnswer {
@@ -133,26 +182,24 @@ using Pending = std::future<Result<Message>>;
 
 class WorkerPartTest : public ::testing::Test {
  protected:
-  WorkerPartTest() : registry_(std::make_shared<Registry>()) {
-    ActorClass& known = registry_->add("Performer", typeid(Performer));
+  WorkerPartTest() {
+    ActorClass& known = registry_.add("Performer", typeid(Performer));
     known.add(runtime_detail::method_entry<Performer>(method("add", &Performer::add)));
     known.add(runtime_detail::method_entry<Performer>(method("hold", &Performer::hold)));
     known.add(runtime_detail::method_entry<Performer>(method("pass", &Performer::pass)));
     known.add(runtime_detail::method_entry<Performer>(method("fail", &Performer::fail)));
     known.add(
         runtime_detail::method_entry<Performer>(method("await_cancel", &Performer::await_cancel)));
-    registry_->seal();
     class_ = &known;
-    process_ = Process::make(registry_);
-    executor_.emplace(process_->loop());
-    caller_.emplace(process_->loop());
+    executor_.emplace(loop_);
+    caller_.emplace(loop_);
     server_ = std::thread([this] { executor_->run(); });
   }
   ~WorkerPartTest() override {
     stage_.open();
     stop_serving();
     caller_.reset();
-    process_->shut_down();
+    on_loop([] {});  // with what that has caused
   }
   /// No turn runs any more.
   void stop_serving() {
@@ -161,18 +208,20 @@ class WorkerPartTest : public ::testing::Test {
     server_.join();
   }
 
+  /// Makes the test's actors: performers, where it says nothing else.
+  virtual Result<std::shared_ptr<void>> make_actor(const ConstructorEntry& constructor) {
+    EXPECT_EQ(&constructor, &performer_constructor);
+    if (!stage_.refusal.ok()) return stage_.refusal;
+    return std::shared_ptr<void>(std::make_shared<Performer>(stage_));
+  }
   std::shared_ptr<const HostContext> context(ActorHostOptions options = {}) {
-    auto made = std::make_shared<HostContext>(
-        process_,
-        [this](const ConstructorEntry& constructor, Decoder&,
-               Deadline) -> Result<std::shared_ptr<void>> {
-          EXPECT_EQ(&constructor, &performer_constructor);
-          if (!stage_.refusal.ok()) return stage_.refusal;
-          return std::shared_ptr<void>(std::make_shared<Performer>(stage_));
-        },
-        *executor_);
-    made->options = options;
-    return made;
+    registry_.seal();
+    const auto make = [this](const ConstructorEntry& constructor, Decoder&, Deadline) {
+      return make_actor(constructor);
+    };
+    return std::shared_ptr<const HostContext>(new HostContext{
+        loop_, registry_, nullptr, objects_.blocked_calls, objects_.shut_down, call_objects_,
+        objects_.get(), host_process_, host_process_, *executor_, make, options});
   }
 
   /// Sends a call to the far end of `caller`.
@@ -205,7 +254,8 @@ class WorkerPartTest : public ::testing::Test {
     CallReply decoded;
     ObjectValue value;
     const Status status = decode_reply(
-        reply->meta, reply->payload.first(), process_, [] { return nullptr; }, &decoded, &value);
+        reply->meta, reply->payload.first(), objects_.get(), [] { return nullptr; }, &decoded,
+        &value);
     EXPECT_TRUE(status.ok()) << status.message();
     CallAnswer answer{decoded.status, decoded.gone};
     if (decoded.status.ok() && !value.bytes.bytes().empty()) {
@@ -216,18 +266,21 @@ class WorkerPartTest : public ::testing::Test {
   }
   /// Runs on the loop, and waits for it.
   void on_loop(const std::function<void()>& action) {
-    Event done(process_->loop());
-    process_->loop().post([&] {
+    Event done(loop_);
+    loop_.post([&] {
       action();
       done.set();
     });
-    EXPECT_TRUE(process_->loop().run_until(done, deadline_after(std::chrono::seconds(30))));
+    EXPECT_TRUE(loop_.run_until(done, deadline_after(std::chrono::seconds(30))));
   }
 
   Stage stage_;
-  std::shared_ptr<Registry> registry_;
+  EventLoop loop_;
+  Registry registry_;
   const ActorClass* class_ = nullptr;
-  std::shared_ptr<Process> process_;
+  FakeObjectContext objects_{loop_};
+  FakeCallObjects call_objects_{objects_.get()};
+  FakeHostProcess host_process_;
   std::optional<ActorExecutor> executor_;
   std::optional<ChannelPair> caller_;
   std::thread server_;
