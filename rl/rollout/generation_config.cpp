@@ -12,6 +12,7 @@
 namespace rl {
 
 using nlohmann::json;
+using runtime::json_member;
 using runtime::Result;
 
 namespace {
@@ -106,7 +107,7 @@ class Reader {
   Reader(const json& object, const std::string& name) : object_(object), name_(name) {}
 
   void number(const char* key, std::optional<float>& out) {
-    const json* value = member(key);
+    const json* value = json_member(object_, key);
     if (value == nullptr) return;
     if (!value->is_number() || !std::isfinite(value->get<float>()))
       return wrong(key, *value, "a number");
@@ -114,7 +115,7 @@ class Reader {
   }
 
   void integer(const char* key, std::optional<std::int64_t>& out) {
-    const json* value = member(key);
+    const json* value = json_member(object_, key);
     if (value == nullptr) return;
     if (!value->is_number_integer() ||
         (value->is_number_unsigned() && value->get<std::uint64_t>() > INT32_MAX))
@@ -123,14 +124,14 @@ class Reader {
   }
 
   void boolean(const char* key, std::optional<bool>& out) {
-    const json* value = member(key);
+    const json* value = json_member(object_, key);
     if (value == nullptr) return;
     if (!value->is_boolean()) return wrong(key, *value, "true or false");
     out = value->get<bool>();
   }
 
   void early_stopping(std::optional<BeamSearchParams::Stop>& out) {
-    const json* value = member("early_stopping");
+    const json* value = json_member(object_, "early_stopping");
     if (value == nullptr) return;
     using Stop = BeamSearchParams::Stop;
     if (value->is_boolean())
@@ -142,7 +143,7 @@ class Reader {
   }
 
   void token_lists(std::vector<std::vector<std::int32_t>>& out) {
-    if (const json* words = member("bad_words_ids"); words != nullptr) {
+    if (const json* words = json_member(object_, "bad_words_ids"); words != nullptr) {
       if (!words->is_array()) return wrong("bad_words_ids", *words, "a list of lists of token ids");
       for (const json& word : *words) {
         if (!are_ids(word) || word.empty())
@@ -150,14 +151,14 @@ class Reader {
         out.push_back(word.get<std::vector<std::int32_t>>());
       }
     }
-    if (const json* ids = member("suppress_tokens"); ids != nullptr) {
+    if (const json* ids = json_member(object_, "suppress_tokens"); ids != nullptr) {
       if (!are_ids(*ids)) return wrong("suppress_tokens", *ids, "a list of token ids");
       for (const json& id : *ids) out.push_back({id.get<std::int32_t>()});
     }
   }
 
   void texts(const char* key, std::vector<std::string>& out) {
-    const json* value = member(key);
+    const json* value = json_member(object_, key);
     if (value == nullptr) return;
     if (value->is_string()) return out.push_back(value->get<std::string>());
     if (!value->is_array() || !std::all_of(value->begin(), value->end(),
@@ -173,11 +174,6 @@ class Reader {
     return value.is_array() && std::all_of(value.begin(), value.end(), [](const json& id) {
              return id.is_number_integer() && id >= 0 && id <= INT32_MAX;
            });
-  }
-
-  const json* member(const char* key) const {
-    const auto found = object_.find(key);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
   }
 
   void wrong(const char* key, const json& value, const char* wanted) {

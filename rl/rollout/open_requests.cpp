@@ -213,10 +213,9 @@ void OpenRequests::finish_all(RunningRequest& running, FinishReason reason,
 }
 
 void OpenRequests::deliver(RunningRequest& running) {
-  if (running.request.best_of > running.request.n &&
-      static_cast<std::int64_t>(running.completions.size()) > running.request.n) {
-    keep_best(running.completions, running.request.n);
-  }
+  const std::int64_t n = running.request.n;  // below 1: refused, with one completion that says so
+  if (n >= 1 && running.request.best_of > n && std::ssize(running.completions) > n)
+    keep_best(running.completions, n);
   for (Completion& completion : running.completions) finished_.push_back(std::move(completion));
   auto entry = requests_.extract(running.id);
   delivered_.push_back(std::move(entry.mapped()));

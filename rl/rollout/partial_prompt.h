@@ -24,9 +24,9 @@ struct PartialPrompt {
 struct PartialPlan {
   std::int64_t prompts = 0;      // that are wanted: generation ends when they have their samples
   std::int64_t must_finish = 0;  // this many oldest are waited for, however long they take
-  std::int64_t start_anew = 0;   // this many oldest forget what was generated
+  std::int64_t restart = 0;      // this many oldest forget what was generated
 
-  auto fields() { return std::tie(prompts, must_finish, start_anew); }
+  auto fields() { return std::tie(prompts, must_finish, restart); }
   bool operator==(const PartialPlan&) const = default;
 };
 

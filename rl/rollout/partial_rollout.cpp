@@ -72,7 +72,7 @@ Result<PartialGeneration> generate_partially(Engine& engine, const Request& like
     Request request = like;
     request.prompt_ids = prompts[row].ids;
     request.sampling.seed = prompts[row].seed;
-    if (static_cast<std::int64_t>(row) >= plan.start_anew) request.partial = prompts[row].samples;
+    if (static_cast<std::int64_t>(row) >= plan.restart) request.partial = prompts[row].samples;
     requests.submit(std::move(request), row);
   }
   std::vector<std::vector<Completion>> of_row(prompts.size());

@@ -3,34 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
+
+#include "tests/rl/reward/scripted_pool.h"
 
 namespace rl {
 namespace {
 
-// Answers by `answers(request)`, a list of messages, each as a line.
-std::unique_ptr<ProcessPool> pool_of(const std::string& answers) {
-  ProcessPoolOptions options;
-  options.command = {"python3", "-c",
-                     "import json, os\n"
-                     "lines = os.fdopen(os.dup(3), 'r')\n"
-                     "def write(message): os.write(3, json.dumps(message).encode() + b'\\n')\n"
-                     "seen = []\n" +
-                         answers +
-                         "lines.readline()\n"
-                         "write({'ready': True})\n"
-                         "for line in lines:\n"
-                         "    request = json.loads(line)\n"
-                         "    seen.append(request['id'])\n"
-                         "    for message in answers(request): write(message)\n"};
-  options.workers_max = 1;
-  options.retries = 0;
-  options.overtake = false;
-  auto pool = ProcessPool::create(std::move(options));
-  EXPECT_TRUE(pool.ok()) << pool.status().to_string();
-  return pool.ok() ? std::move(*pool) : nullptr;
-}
+using testing::scripted_pool;
 
 std::vector<PoolAnswer> run(ProcessPool& pool, std::size_t calls) {
   ScoreCounts counts;
@@ -46,7 +26,7 @@ constexpr const char* kWhy =
     "connection";
 
 TEST(ProcessPool, AnAnswerHasTheIdOfItsCall) {
-  const auto pool = pool_of(
+  const auto pool = scripted_pool(
       "def answers(request):\n"
       "    return [{'id': request['id'], 'value': request['number'], 'ids': len(set(seen)), "
       "'length': len(request['id'])}]\n");
@@ -61,7 +41,7 @@ TEST(ProcessPool, AnAnswerHasTheIdOfItsCall) {
 
 TEST(ProcessPool, AnAnswerWithAnotherIdOrNoneIsAFailure) {
   for (const char* id : {"'id': 'f' * 32, ", "'id': None, ", "'id': 7, ", ""}) {
-    const auto pool = pool_of(
+    const auto pool = scripted_pool(
         "def answers(request):\n"
         "    return [{" +
         std::string(id) + "'score': 1e9}, {'id': request['id'], 'score': 1}]\n");
@@ -74,7 +54,7 @@ TEST(ProcessPool, AnAnswerWithAnotherIdOrNoneIsAFailure) {
 
 // The first call's id again, for the second call.
 TEST(ProcessPool, AnIdCountsOnce) {
-  const auto pool = pool_of(
+  const auto pool = scripted_pool(
       "def answers(request):\n"
       "    return [{'id': seen[0], 'score': 1}]\n");
   ASSERT_TRUE(pool);
@@ -86,7 +66,7 @@ TEST(ProcessPool, AnIdCountsOnce) {
 
 // What is written ahead of a call is no answer to it, and ends the process that wrote it.
 TEST(ProcessPool, AnAnswerAheadOfItsCallIsNone) {
-  const auto pool = pool_of(
+  const auto pool = scripted_pool(
       "def answers(request):\n"
       "    return [{'id': request['id'], 'score': os.getpid()}, {'id': request['id'], 'score': "
       "1e9}]\n");

@@ -48,7 +48,7 @@ TEST(QuantityWords, WhatMakesAnotherQuantityIsNoUnit) {
 
 TEST(QuantityWords, OtherThingsAreOtherAnswers) {
   const auto differ = [](const char* a, const char* b) {
-    return count_different_things({a}, {b}) && count_different_things({b}, {a});
+    return have_different_units({a}, {b}) && have_different_units({b}, {a});
   };
   EXPECT_TRUE(differ("a.m.", "p.m."));
   EXPECT_TRUE(differ("apples", "pears"));
@@ -63,8 +63,8 @@ TEST(QuantityWords, OtherThingsAreOtherAnswers) {
   EXPECT_FALSE(differ("ways", "possibilities"));
   EXPECT_FALSE(differ("km/h", "kilometers per hour"));
   EXPECT_FALSE(differ("only", "apples"));
-  EXPECT_FALSE(count_different_things({}, {"apples"}));
-  EXPECT_FALSE(count_different_things({"apples", "pears"}, {"pears"}));
+  EXPECT_FALSE(have_different_units({}, {"apples"}));
+  EXPECT_FALSE(have_different_units({"apples", "pears"}, {"pears"}));
 }
 
 }  // namespace

@@ -159,8 +159,7 @@ TEST(PartialRollout, OldPromptsAreWaitedForOrStartAgain) {
   ASSERT_TRUE(later.ok());
 
   engine->weights_changed(9);
-  const auto again =
-      generate_partially(*engine, like(), first->rest, {.prompts = 6, .start_anew = 3});
+  const auto again = generate_partially(*engine, like(), first->rest, {.prompts = 6, .restart = 3});
   ASSERT_TRUE(again.ok());
   for (std::size_t row = 0; row < 3; ++row) {
     for (const Completion& completion : again->completions[row])
