@@ -1,56 +1,35 @@
-// The ways to turn rewards into advantages, by verl's names for them. The formulas are in
-// group_advantage.h and token_advantage.h.
+// AdvantageEstimator: how rewards become advantages, by verl's names. Each is one class in one file
+// (estimator_NAME.cpp) and one row of the factory in advantage_estimator.cpp.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/core/result.h"
 
 namespace rl {
 
-/// Where advantages come from: verl's `algorithm.adv_estimator`.
-enum class AdvantageEstimator {
-  kGrpo,       // "grpo": a response's score against those of its group; arXiv:2402.03300
-  kGdpo,       // "gdpo": as grpo, but each of the rewards that make up a score by itself;
-               // arXiv:2601.05242
-  kGrpoPassk,  // "grpo_passk": only the best of a group is credited; arXiv:2503.19595
-  kRloo,       // "rloo": against the mean of the group's others; arXiv:2402.14740
-  kOpo,        // "opo": against the group's mean weighted by lengths; arXiv:2505.23585
-  kGpg,        // "gpg": against the group's mean, by the share of responses that scored at all;
-               // arXiv:2504.02546
-  kReinforcePlusPlus,          // "reinforce_plus_plus": discounted returns of tokens, whitened;
-                               // arXiv:2501.03262
-  kReinforcePlusPlusBaseline,  // "reinforce_plus_plus_baseline": against the group's mean,
-                               // whitened; arXiv:2501.03262
-  kRemax,  // "remax": against the greedy response to the same prompt; arXiv:2310.10505
-  kOptimalTokenBaseline,  // "optimal_token_baseline": against the group's returns, token by token,
-                          // weighted by how much each response's gradient varies
-  kTirOptimalTokenBaseline,  // "tir_optimal_token_baseline": the same, where tools speak in
-                             // between: the k-th learned token against the k-th
-  kCodapo,  // "codapo": as grpo, times how much there is to learn from the prompt; arXiv:2606.07950
-  kDisco,   // "disco": right or wrong, for the policy loss of that name; arXiv:2505.12366
-  kGae,     // "gae": PPO's, from a critic's values; arXiv:1506.02438
-  kCustom,  // what register_advantage_estimator() has named
-};
+class ResponseEstimator;
+class TokenEstimator;
 
-/// kInvalidArgument names them all.
-runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view name);
-std::string_view to_string(AdvantageEstimator estimator);
-
-/// What one needs of a run, and gives to it. All that is asked of an estimator elsewhere than where
-/// its formula is chosen (make_credit, estimate_tokens) is asked here.
+/// What an estimator needs of a run, and gives to it. All that other parts ask of an estimator
+/// besides its formula is asked here.
 struct EstimatorTraits {
-  AdvantageEstimator estimator;
-  std::string_view name;
-  /// Advantages differ within a response: they are worked out where its tokens are.
-  bool is_per_token = false;
-  /// They are worked out from a critic's values.
+  std::string name = {};
+  /// Advantages come from a critic's values.
   bool needs_critic = false;
   /// ... from the score of the greedy response to the same prompt.
   bool needs_greedy_response = false;
-  /// ... from the policy's probabilities, see Probabilities in token_estimates.h.
+  /// ... from the policy's probabilities, see Probabilities in response_scores.h.
   bool needs_probabilities = false;
+  /// ... from the numbers of the reward that `algorithm.gdpo_reward_keys` names.
+  bool needs_components = false;
+  /// Rows of tokens have a column for each place of the response, and a tool's tokens theirs. Else
+  /// they have one for each learned token.
+  bool compares_places = false;
   /// Advantages of tokens are whitened over the step, rather than used as they are.
   bool is_whitened = false;
   /// The fewest responses to a prompt that give it something to compare with.
@@ -58,12 +37,48 @@ struct EstimatorTraits {
   /// A response of a prompt that has a single one has nothing to be compared with, and its score is
   /// its advantage.
   bool does_with_one = false;
-  /// The fewest responses to a prompt that may be left of a group, for advantages of one scale.
+  /// The fewest responses to a prompt that may be left of a group. One alone would have an
+  /// advantage of another scale than the others', unless a baseline is all that is taken off.
   std::int64_t remainder_min = 1;
+  /// Each step on prompts of the data is followed by one on those of them that are worth most. That
+  /// depends on which responses are right, which `algorithm.codapo_accuracy_key` names.
+  bool revisits_prompts = false;
+
   /// Steps on the prompts of one batch of the data.
-  std::int64_t steps_per_batch = 1;
+  std::int64_t steps_per_batch() const { return revisits_prompts ? 2 : 1; }
 };
 
-const EstimatorTraits& traits_of(AdvantageEstimator estimator);
+/// verl's `algorithm.adv_estimator`. Immutable, and shared by all threads. Either a
+/// ResponseEstimator or a TokenEstimator.
+class AdvantageEstimator {
+ public:
+  AdvantageEstimator(const AdvantageEstimator&) = delete;
+  AdvantageEstimator& operator=(const AdvantageEstimator&) = delete;
+  virtual ~AdvantageEstimator() = default;
+
+  const EstimatorTraits& traits() const { return traits_; }
+  const std::string& name() const { return traits_.name; }
+
+  /// nullptr: advantages differ within a response, and are worked out where its tokens are.
+  virtual const ResponseEstimator* of_responses() const { return nullptr; }
+  /// nullptr: all tokens of a response have the same advantage.
+  virtual const TokenEstimator* of_tokens() const { return nullptr; }
+
+ protected:
+  explicit AdvantageEstimator(EstimatorTraits traits) : traits_(std::move(traits)) {}
+
+ private:
+  EstimatorTraits traits_;
+};
+
+/// One of the factory's, or one that register_advantage_estimator() has added. It is never deleted.
+/// kInvalidArgument names them all.
+runtime::Result<const AdvantageEstimator*> parse_advantage_estimator(std::string_view name);
+
+/// The same for a name that there is; another one is a bug of the caller.
+const AdvantageEstimator& advantage_estimator(std::string_view name);
+
+/// The factory's names in alphabetical order, as `algorithm.adv_estimator` lists them.
+std::vector<std::string> advantage_estimator_names();
 
 }  // namespace rl

@@ -1,14 +1,13 @@
 // Advantages from the scores of several responses to one prompt. Scores are metadata, so these are
 // plain vectors without torch. Every function takes one score and one group per response. It
 // returns one advantage per response in units of score (or of the group's standard deviation). All
-// tokens of a response share it. `groups` are any ids, equal for responses to one prompt.
+// tokens of a response share it. `groups` are any ids, equal for responses to one prompt. Each
+// function stands in the file of its estimator, estimator_NAME.cpp.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
-
-#include "rl/algo/advantage_estimator.h"
 
 namespace rl {
 
@@ -58,12 +57,5 @@ std::vector<float> gdpo_advantages(std::span<const std::vector<float>> component
 /// DisCO's labels: 1 for a score of 1 or more, -1 for one of 0 or less, 0 for what is neither right
 /// nor wrong.
 std::vector<float> disco_labels(std::span<const float> scores);
-
-/// The one of these that `estimator` names. Bugs of the caller are estimators that are per token,
-/// and kCustom, which custom_advantage.h has. So are GDPO, CoDaPO and DisCO, which are not of
-/// rewards alone. `normalize_by_std` is GRPO's and pass@k GRPO's.
-std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores,
-                                       Groups groups, std::span<const std::int64_t> lengths,
-                                       bool normalize_by_std);
 
 }  // namespace rl

@@ -1,7 +1,7 @@
 // Advantages that differ from token to token, from rewards per token.
 // Shapes: B sequences, T tokens, all fp32 on one device; masks as in masked.h. Rewards are in units
 // of score; a score for the whole response stands on its last token. Gradients never flow through
-// these.
+// these. Each function but per_token() stands in the file of its estimator, estimator_NAME.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "rl/config/number_text.h"
 
 namespace rl {
 namespace {
@@ -44,12 +45,6 @@ std::vector<Alarm> alarms(const AlarmOptions& options) {
            "raise data.max_response_length, or see that the responses' end token is the model's"}};
 }
 
-std::string alarm_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
-
 }  // namespace
 
 AlarmAction parse_alarm_action(const std::string& name) {
@@ -73,8 +68,8 @@ Result<AlarmOptions> AlarmOptions::from_config(const Config& config) {
 }
 
 std::vector<std::string> Alarms::observe(Metrics& metrics) {
-  std::vector<std::string> told;
-  if (options_.action == AlarmAction::kOff) return told;
+  std::vector<std::string> messages;
+  if (options_.action == AlarmAction::kOff) return messages;
   for (const Alarm& alarm : alarms(options_)) {
     const auto found = metrics.find(alarm.metric);
     if (found == metrics.end()) continue;
@@ -85,12 +80,12 @@ std::vector<std::string> Alarms::observe(Metrics& metrics) {
     count = bad ? count + 1 : 0;
     if (count != options_.steps) continue;
     metrics[std::string("alarms/") + alarm.key] = 1.0;
-    told.push_back(std::string(alarm.means) + ": " + alarm.metric + " is " + alarm_number(value) +
-                   (alarm.is_floor ? ", below " : ", above ") + alarm_number(alarm.limit) +
-                   " (trainer.alarms." + alarm.key + "), for " + std::to_string(count) +
-                   " step(s); " + alarm.cure);
+    messages.push_back(std::string(alarm.means) + ": " + alarm.metric + " is " +
+                       number_text(value, 4) + (alarm.is_floor ? ", below " : ", above ") +
+                       number_text(alarm.limit, 4) + " (trainer.alarms." + alarm.key + "), for " +
+                       std::to_string(count) + " step(s); " + alarm.cure);
   }
-  return told;
+  return messages;
 }
 
 double equal_score_groups(const std::vector<double>& scores,

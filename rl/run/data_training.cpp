@@ -126,7 +126,7 @@ Result<std::int64_t> DataTraining::restore(const fs::path& folder,
     const auto found = state.find(key);
     return found != state.end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
   };
-  if (const Status own = check_whose_state(state, folder / kRunStateFile, setup_.config.command());
+  if (const Status own = check_state_owner(state, folder / kRunStateFile, setup_.config.command());
       !own.ok())
     return own;
   if (integer("format") != kStageStateFormat || integer("step") < 0 || integer("tokens") < 0 ||

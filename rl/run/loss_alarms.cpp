@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <utility>
+
+#include "rl/config/number_text.h"
 
 namespace rl {
 namespace {
@@ -20,12 +21,6 @@ constexpr double kNoise = 0.05;
 constexpr double kRecovered = 5.0;
 
 constexpr const char* kPreferenceLossKey = "preference.loss";  // of some stages alone
-
-std::string loss_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
 
 double mean_over(const std::deque<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -97,17 +92,17 @@ bool LossAlarms::has_risen(double value, double reference) const {
 
 // Told when it begins to be bad.
 void LossAlarms::judge(const std::string& alarm, bool is_bad, bool is_over, const std::string& what,
-                       Metrics& metrics, std::vector<std::string>& told) {
+                       Metrics& metrics, std::vector<std::string>& messages) {
   if (is_over) {
     bad_.erase(alarm);
   } else if (is_bad && bad_.insert(alarm).second) {
-    told.push_back(what);
+    messages.push_back(what);
     metrics["alarms/" + alarm] = 1.0;
   }
 }
 
 void LossAlarms::watch_training(const std::string& metric, double loss, Metrics& metrics,
-                                std::vector<std::string>& told) {
+                                std::vector<std::string>& messages) {
   if (!first_loss_) {
     first_loss_ = loss;
     return;
@@ -115,7 +110,7 @@ void LossAlarms::watch_training(const std::string& metric, double loss, Metrics&
   losses_.push(loss, *first_loss_, options_.steps);
   const bool is_full = static_cast<std::int64_t>(losses_.values.size()) == options_.steps;
   const double mean = mean_over(losses_.values);
-  const std::string measured = metric + " is " + loss_text(mean) + " over the last " +
+  const std::string measured = metric + " is " + number_text(mean, 4) + " over the last " +
                                std::to_string(options_.steps) + " step(s), ";
   // A mean about its limit is one alarm: it is over once the mean is well on the other side.
   const double collapsed = options_.loss_fall_min * *first_loss_;
@@ -125,22 +120,22 @@ void LossAlarms::watch_training(const std::string& metric, double loss, Metrics&
   judge("train_loss_rise", is_full && has_risen(mean, *first_loss_),
         is_full && mean <= (1.0 + options_.loss_rise_max) / 2.0 * *first_loss_,
         "the training loss has risen, and the weights may be ruined: " + measured + "more than " +
-            loss_text(options_.loss_rise_max) + " times the " + loss_text(*first_loss_) +
+            number_text(options_.loss_rise_max, 4) + " times the " + number_text(*first_loss_, 4) +
             " of the first step (trainer.alarms.loss_rise_max); lower " + options_.rate,
-        metrics, told);
+        metrics, messages);
   judge("train_loss_collapse",
         !options_.loss_may_vanish && is_full && *first_loss_ > 0 && mean < collapsed,
         is_full && mean > recovered,
         "the training loss has collapsed: " + measured + "less than " +
-            loss_text(options_.loss_fall_min) + " times the " + loss_text(*first_loss_) +
+            number_text(options_.loss_fall_min, 4) + " times the " + number_text(*first_loss_, 4) +
             " of the first step (trainer.alarms.loss_fall_min). The rows are learned by heart, or "
             "the weights answer nothing else any more. See what held-out rows say (data.val_files, "
             "trainer.test_freq), and lower " +
             options_.rate + " or train fewer steps",
-        metrics, told);
+        metrics, messages);
 }
 
-void LossAlarms::watch_held_out(double loss, Metrics& metrics, std::vector<std::string>& told) {
+void LossAlarms::watch_held_out(double loss, Metrics& metrics, std::vector<std::string>& messages) {
   const std::optional<double> reference = lowest_held_out_ ? lowest_held_out_ : first_loss_;
   const std::string against =
       lowest_held_out_ ? " that it was at its lowest"
@@ -149,17 +144,17 @@ void LossAlarms::watch_held_out(double loss, Metrics& metrics, std::vector<std::
   const bool is_bad = reference && has_risen(loss, *reference);
   judge("val_loss_rise", is_bad, !is_bad,
         "the held-out loss has risen, and the weights may be ruined: val/loss is " +
-            loss_text(loss) + ", more than " + loss_text(options_.loss_rise_max) + " times the " +
-            loss_text(reference.value_or(0.0)) + against +
+            number_text(loss, 4) + ", more than " + number_text(options_.loss_rise_max, 4) +
+            " times the " + number_text(reference.value_or(0.0), 4) + against +
             " (trainer.alarms.loss_rise_max); lower " + options_.rate +
             ", train fewer steps, or keep the best checkpoint (trainer.save_best=val/loss)",
-        metrics, told);
+        metrics, messages);
   if (!std::isnan(loss)) lowest_held_out_ = std::min(loss, lowest_held_out_.value_or(loss));
 }
 
 // A preference loss sees differences alone: it may fall while all responses become unlikely.
 void LossAlarms::watch_chosen(const std::string& phase, std::int64_t steps, Metrics& metrics,
-                              std::vector<std::string>& told) {
+                              std::vector<std::string>& messages) {
   const auto logprobs = find_metric(metrics, phase + "/logps/chosen");
   if (!logprobs) return;
   double now = -*logprobs, before = 0.0;
@@ -180,25 +175,25 @@ void LossAlarms::watch_chosen(const std::string& phase, std::int64_t steps, Metr
   judge(phase == "val" ? "val_chosen_fall" : "chosen_fall", is_bad, !is_bad,
         "the chosen responses have become unlikely along with the rejected ones: their negative "
         "log-probability (" +
-            phase + "/logps/chosen) is " + loss_text(now_mean) + ", more than " +
-            loss_text(options_.loss_rise_max) + " times the " + loss_text(before_mean) +
+            phase + "/logps/chosen) is " + number_text(now_mean, 4) + ", more than " +
+            number_text(options_.loss_rise_max, 4) + " times the " + number_text(before_mean, 4) +
             " that it was before training (trainer.alarms.loss_rise_max): the model is being "
             "ruined; lower " +
             options_.rate + ", raise preference.beta, or add preference.sft_weight",
-        metrics, told);
+        metrics, messages);
 }
 
 std::vector<std::string> LossAlarms::observe(Metrics& metrics, const std::string& phase) {
-  std::vector<std::string> told;
-  if (options_.action == AlarmAction::kOff) return told;
+  std::vector<std::string> messages;
+  if (options_.action == AlarmAction::kOff) return messages;
   const std::string metric = phase + "/loss";
   const std::optional<double> loss = find_metric(metrics, metric);
-  if (loss && std::isfinite(*loss)) watch_training(metric, *loss, metrics, told);
+  if (loss && std::isfinite(*loss)) watch_training(metric, *loss, metrics, messages);
   if (const auto held_out = find_metric(metrics, "val/loss"))
-    watch_held_out(*held_out, metrics, told);
-  watch_chosen("train", options_.steps, metrics, told);
-  watch_chosen("val", 1, metrics, told);
-  return told;
+    watch_held_out(*held_out, metrics, messages);
+  watch_chosen("train", options_.steps, metrics, messages);
+  watch_chosen("val", 1, metrics, messages);
+  return messages;
 }
 
 ordered_json LossAlarms::to_json() const {

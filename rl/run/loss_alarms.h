@@ -71,13 +71,13 @@ class LossAlarms {
   };
 
   void watch_training(const std::string& metric, double loss, Metrics& metrics,
-                      std::vector<std::string>& told);
-  void watch_held_out(double loss, Metrics& metrics, std::vector<std::string>& told);
+                      std::vector<std::string>& messages);
+  void watch_held_out(double loss, Metrics& metrics, std::vector<std::string>& messages);
   void watch_chosen(const std::string& phase, std::int64_t steps, Metrics& metrics,
-                    std::vector<std::string>& told);
+                    std::vector<std::string>& messages);
   bool has_risen(double value, double reference) const;
   void judge(const std::string& alarm, bool is_bad, bool is_over, const std::string& what,
-             Metrics& metrics, std::vector<std::string>& told);
+             Metrics& metrics, std::vector<std::string>& messages);
 
   LossAlarmOptions options_{.action = AlarmAction::kOff};
   std::optional<double> first_loss_;

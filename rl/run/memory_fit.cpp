@@ -1,8 +1,9 @@
 #include "rl/run/memory_fit.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
+
+#include "rl/config/number_text.h"
 
 namespace rl {
 namespace {
@@ -19,7 +20,7 @@ struct NodeNeed {
     always += workers * role.total() - of_passes;
     for (const MemoryPart& part : role.parts)
       always -= part.name == kCheckpointPart ? workers * part.bytes : 0;
-    if (role.beside_others)
+    if (role.concurrent)
       always += of_passes;
     else
       passes = std::max(passes, of_passes);
@@ -45,8 +46,8 @@ std::vector<std::int64_t> needs_of_nodes(std::span<const RoleMemory> roles,
   const SlotMemory ahead = ahead_memory(roles, slots);
   std::vector<std::int64_t> needs(static_cast<std::size_t>(slots.nodes), here.node_bytes);
   needs.front() += here.leader_bytes;
-  const bool apart = nodes_there >= static_cast<std::size_t>(slots.nodes + slots.beside_nodes);
-  for (std::int64_t i = 0; i < slots.beside_nodes; ++i) {
+  const bool apart = nodes_there >= static_cast<std::size_t>(slots.nodes + slots.separate_nodes);
+  for (std::int64_t i = 0; i < slots.separate_nodes; ++i) {
     if (apart || i >= slots.nodes)
       needs.push_back(ahead.node_bytes);
     else
@@ -54,12 +55,6 @@ std::vector<std::int64_t> needs_of_nodes(std::span<const RoleMemory> roles,
   }
   std::sort(needs.begin(), needs.end(), std::greater<>());
   return needs;
-}
-
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
 }
 
 std::string figures(std::span<const RoleMemory> roles) {
@@ -92,7 +87,7 @@ SlotMemory slot_memory(std::span<const RoleMemory> roles, const SlotOptions& slo
 SlotMemory ahead_memory(std::span<const RoleMemory> roles, const SlotOptions& slots) {
   NodeNeed need;
   for (const RoleMemory& role : roles) {
-    if (role.devices_of_its_own) need.add(role, slots.beside_per_node);
+    if (role.devices_of_its_own) need.add(role, slots.separate_per_node);
   }
   return {.node_bytes = need.total(), .leader_bytes = 0};
 }
@@ -176,21 +171,21 @@ std::optional<std::string> cpu_warning(const SlotOptions& slots, std::span<const
   for (const NodeRoom& node : nodes) cpus.push_back(node.cpus);
   if (cpus.size() < static_cast<std::size_t>(slots.nodes) || cpus.empty()) return std::nullopt;
   std::sort(cpus.begin(), cpus.end(), std::greater<>());
-  const bool shared = cpus.size() < static_cast<std::size_t>(slots.nodes + slots.beside_nodes);
-  const std::int64_t workers = slots.per_node + (shared ? slots.beside_per_node : 0);
+  const bool shared = cpus.size() < static_cast<std::size_t>(slots.nodes + slots.separate_nodes);
+  const std::int64_t workers = slots.per_node + (shared ? slots.separate_per_node : 0);
   const double fewest = cpus[static_cast<std::size_t>(slots.nodes) - 1];
   const double reserved = slots.cpus_per_worker * static_cast<double>(slots.per_node);
   const bool may_come = std::any_of(nodes.begin(), nodes.end(),
                                     [](const NodeRoom& node) { return !node.is_private; });
   if (reserved > fewest && may_come && !slots.device.starts_with("cuda"))
     return "trainer.cpus_per_worker: the " + std::to_string(slots.per_node) +
-           " worker(s) of a node ask for " + number_text(reserved) + " CPUs, and a node has " +
-           number_text(fewest) + ": they wait for one that has as many";
+           " worker(s) of a node ask for " + number_text(reserved, 4) + " CPUs, and a node has " +
+           number_text(fewest, 4) + ": they wait for one that has as many";
   if (static_cast<double>(workers) <= fewest) return std::nullopt;
   const char* keys = workers > slots.per_node ? "trainer.n_gpus_per_node, rollout.n_gpus_per_node: "
                                               : "trainer.n_gpus_per_node: ";
   return keys + std::to_string(workers) + " workers are more than the CPUs of a node (" +
-         number_text(fewest) + "): they take turns, and as many workers as CPUs would be faster";
+         number_text(fewest, 4) + "): they take turns, and as many workers as CPUs would be faster";
 }
 
 }  // namespace rl

@@ -24,8 +24,8 @@ runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotO
 std::int64_t memory_of_all(std::span<const RoleMemory> roles);
 
 /// What is reserved of the nodes' memory: slot_memory() for the roles that share the slots,
-/// ahead_memory() for those that generate a step ahead. Of the latter a node has `beside_per_node`
-/// workers.
+/// ahead_memory() for those that generate a step ahead. Of the latter a node has
+/// `separate_per_node` workers.
 SlotMemory slot_memory(std::span<const RoleMemory> roles, const SlotOptions& slots);
 SlotMemory ahead_memory(std::span<const RoleMemory> roles, const SlotOptions& slots);
 

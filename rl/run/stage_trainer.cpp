@@ -103,7 +103,7 @@ Status StageTrainer::check_model(const fs::path& checkpoint) const {
   const Result<nlohmann::ordered_json> state = read_checkpoint_json(checkpoint, kRunStateFile);
   if (!state.ok()) return state.status();
   if (const Status own =
-          check_whose_state(*state, checkpoint / kRunStateFile, setup_.config.command());
+          check_state_owner(*state, checkpoint / kRunStateFile, setup_.config.command());
       !own.ok())
     return own;
   return check_same_model(*state, checkpoint, setup_.identity, "model.path");

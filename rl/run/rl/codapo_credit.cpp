@@ -3,25 +3,27 @@
 #include <algorithm>
 #include <map>
 
-#include "rl/algo/codapo.h"
+#include "rl/algo/estimator_codapo.h"
 #include "rl/run/rl/response_credit.h"
 
 namespace rl {
 
 runtime::Status CodapoCredit::assign(StepBatch& batch, double kl_coefficient, Credit& credit,
                                      StepTimer& timer) {
-  const std::vector<std::int64_t> groups = batch.prompt_of_samples();
+  ScoredResponses responses = scored_responses(batch);
   std::vector<std::uint8_t> right;
   batch.for_each(
       [&](Sample& sample) { right.push_back(sample.components.front() == 1.0 ? 1 : 0); });
-  const std::vector<double> values =
-      codapo_values(batch.all<float>(&Sample::mean_logprob), right, groups);
+  responses.prompt_values =
+      codapo_values(batch.all<float>(&Sample::mean_logprob), right, responses.groups);
   const bool focused = !focus_.empty();
   focus_.clear();
   credit.metrics["codapo/is_focused_step"] = focused ? 1.0 : 0.0;
-  if (!focused) choose_focus(batch, values, credit.metrics);
-  put_advantages(batch, codapo_advantages(batch.all<float>(&Sample::reward), values, groups,
-                                          options_.weight_offset, options_.normalize_by_std));
+  if (!focused) choose_focus(batch, responses.prompt_values, credit.metrics);
+  const runtime::Result<std::vector<float>> advantages =
+      estimator_.advantages(responses, options_.settings);
+  if (!advantages.ok()) return advantages.status();
+  put_advantages(batch, *advantages);
   return {};
 }
 

@@ -3,22 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "rl/algo/response_estimator.h"
 #include "rl/run/rl/credit_assigner.h"
 
 namespace rl {
 
 struct CodapoCreditOptions {
   std::int64_t top_k = 4;
-  double weight_offset = 0.1;
   std::int64_t batch_prompts = 1;
-  bool normalize_by_std = true;
+  ResponseSettings settings = {};
 };
 
 class CodapoCredit : public CreditAssigner {
  public:
-  explicit CodapoCredit(const CodapoCreditOptions& options) : options_(options) {}
+  CodapoCredit(const ResponseEstimator& estimator, CodapoCreditOptions options)
+      : estimator_(estimator), options_(std::move(options)) {}
 
   runtime::Status assign(StepBatch& batch, double kl_coefficient, Credit& credit,
                          StepTimer& timer) override;
@@ -31,6 +33,7 @@ class CodapoCredit : public CreditAssigner {
  private:
   void choose_focus(const StepBatch& batch, const std::vector<double>& values, Metrics& metrics);
 
+  const ResponseEstimator& estimator_;
   CodapoCreditOptions options_;
   std::vector<std::int64_t> focus_;
 };

@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "rl/algo/advantage_estimator.h"
 #include "rl/run/rl/credit_assigner.h"
 #include "rl/run/rl/credit_phase.h"
 #include "rl/run/rl/role_calls.h"

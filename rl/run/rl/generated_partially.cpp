@@ -93,7 +93,7 @@ Result<GeneratedSamples> GeneratedPartially::generate(const SampleRequest& reque
     drawn.generated.push_back(std::move(part.generated));
     versions.oldest.insert(versions.oldest.end(), part.oldest.begin(), part.oldest.end());
     versions.newest.insert(versions.newest.end(), part.newest.begin(), part.newest.end());
-    begun_again += static_cast<double>(plans[worker].start_anew);
+    begun_again += static_cast<double>(plans[worker].restart);
   }
   add_staleness(drawn.metrics, versions, steps_done);
   drawn.metrics["training/off_policy/begun_anew"] = begun_again;

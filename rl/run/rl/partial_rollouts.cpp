@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rl/agent/agent_options.h"
+#include "rl/algo/advantage_estimator.h"
 #include "runtime/codec/codec.h"
 
 namespace rl {
@@ -63,10 +64,12 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
     return config.out_of_range(
         "algorithm.filter_groups.enable",
         "false" + with + ": which prompts finish is known only when they have");
-  if (estimator == "remax")
+  const Result<const AdvantageEstimator*> named = parse_advantage_estimator(estimator);
+  if (!named.ok()) return named.status().with_context("algorithm.adv_estimator");
+  if ((*named)->traits().needs_greedy_response)
     return config.out_of_range(
         "algorithm.adv_estimator",
-        "another than remax" + with + ": its greedy responses would be of other weights");
+        "another than " + estimator + with + ": its greedy responses would be of other weights");
   if (!hybrid)
     return config.out_of_range("actor_rollout_ref.hybrid_engine",
                                "true" + with + ", whose responses the policy's workers generate");
@@ -96,7 +99,7 @@ PartialPlan plan_partial(const std::vector<PartialTask>& partial, std::int64_t p
   if (options.waits_for_old)
     plan.must_finish = older_than(*options.age_max - 1);
   else
-    plan.start_anew = older_than(*options.age_max);
+    plan.restart = older_than(*options.age_max);
   return plan;
 }
 

@@ -125,7 +125,7 @@ Result<SavedAt> RlCheckpoint::restore(const fs::path& folder, const nlohmann::or
 
 Result<SavedAt> RlCheckpoint::check(const fs::path& file,
                                     const nlohmann::ordered_json& state) const {
-  if (const Status own = check_whose_state(state, file, config_.command()); !own.ok()) return own;
+  if (const Status own = check_state_owner(state, file, config_.command()); !own.ok()) return own;
   const std::optional<std::int64_t> step = integer_of(state, "step"),
                                     epoch = integer_of(state, "epoch");
   const bool complete = integer_of(state, "format") == kTrainerStateFormat &&
@@ -148,7 +148,7 @@ Result<CreditState> RlCheckpoint::read_credit(const fs::path& file,
                       .square = number_of(*rewards, "square", 0.0)};
   }
   const auto found = state.find("focus");
-  if (found == state.end() || options_.estimator != AdvantageEstimator::kCodapo) return credit;
+  if (found == state.end() || !options_.estimator->traits().revisits_prompts) return credit;
   for (const nlohmann::ordered_json& row : *found) {
     const bool fits = row.is_number_integer() && row.get<std::int64_t>() >= 0 &&
                       row.get<std::int64_t>() < feed_.rows();
@@ -181,7 +181,7 @@ Status check_rl_checkpoint(const fs::path& folder, const Config& config,
                            const ModelIdentity& identity) {
   const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kRunStateFile);
   if (!state.ok()) return state.status();
-  if (const Status own = check_whose_state(*state, folder / kRunStateFile, config.command());
+  if (const Status own = check_state_owner(*state, folder / kRunStateFile, config.command());
       !own.ok())
     return own;
   return check_same_model(*state, folder, identity, "actor_rollout_ref.model.path");

@@ -70,7 +70,7 @@ Result<LrScheduleOptions> read_rate(const RlPlan& plan, const char* role,
 
 Status read_schedule(RlPlan& plan) {
   const std::int64_t steps_an_epoch =
-      plan.feeds.training->batches_per_epoch() * traits_of(plan.options.estimator).steps_per_batch;
+      plan.feeds.training->batches_per_epoch() * plan.options.estimator->traits().steps_per_batch();
   const std::int64_t scheduled = plan.options.length.scheduled(steps_an_epoch);
   plan.schedule.total_steps = plan.options.length.last(steps_an_epoch);
   const std::int64_t profiled = plan.profile.steps.empty() ? 0 : *plan.profile.steps.begin();

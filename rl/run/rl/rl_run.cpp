@@ -79,7 +79,7 @@ Status RlRun::start_roles() {
 void RlRun::make_calls() {
   const TrainerOptions& options = plan_.options;
   const bool scores_early =
-      roles_.reward_prepares && !traits_of(options.estimator).needs_greedy_response;
+      roles_.reward_prepares && !options.estimator->traits().needs_greedy_response;
   calls_.reset(new Calls{.generate = {roles_, scores_early},
                          .partial = {runtime_, roles_},
                          .ahead = {runtime_, roles_},

@@ -37,8 +37,8 @@ RoleStarter::RoleStarter(RoleSpawner& spawner, const Config& config, const Train
 SlotOptions RoleStarter::slot_options() const {
   SlotOptions options = slot_options_;
   if (options_.rollout_workers) {
-    options.beside_nodes = options_.rollout_workers->nodes;
-    options.beside_per_node = options_.rollout_workers->per_node;
+    options.separate_nodes = options_.rollout_workers->nodes;
+    options.separate_per_node = options_.rollout_workers->per_node;
   }
   return options;
 }
@@ -48,8 +48,8 @@ SlotOptions RoleStarter::rollout_slot_options() const {
           .per_node = options_.rollout_workers->per_node,
           .cpus_per_worker = slot_options_.cpus_per_worker,
           .device = slot_options_.device,
-          .beside_nodes = slot_options_.nodes,
-          .beside_per_node = slot_options_.per_node,
+          .separate_nodes = slot_options_.nodes,
+          .separate_per_node = slot_options_.per_node,
           .nodes_key = "rollout.nnodes",
           .models = 1,
           .rank_timeout = slot_options_.rank_timeout,
@@ -138,7 +138,7 @@ Status RoleStarter::start_policy(Roles& roles, const std::string& rate_text) {
 }
 
 void RoleStarter::warn_of_single_samples() const {
-  if (!traits_of(options_.estimator).does_with_one || options_.samples_per_prompt != 1) return;
+  if (!options_.estimator->traits().does_with_one || options_.samples_per_prompt != 1) return;
   LOG(warn,
       "actor_rollout_ref.rollout.n is 1: there is no group to compare a response with, so that "
       "its score is its advantage; set it to 4 or more");

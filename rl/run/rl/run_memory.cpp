@@ -345,7 +345,7 @@ class RoleCounter {
                              .parts = reward_memory(config_, *sharding, workers_, share_ * longest_,
                                                     longest_, memory_.notes),
                              .weights_leave = leaves->value_or(false),
-                             .beside_others = true});
+                             .concurrent = true});
     return {};
   }
 

@@ -53,7 +53,7 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
 }
 
 // CoDaPO's second phase is of prompts that the first has seen.
-Status check_codapo(const Config& config, const TrainerOptions& options) {
+Status check_revisits(const Config& config, const TrainerOptions& options) {
   if (options.codapo.top_k > options.batch_prompts) {
     return config.out_of_range("algorithm.codapo_top_k", "at most data.train_batch_size, " +
                                                              std::to_string(options.batch_prompts));
@@ -65,7 +65,7 @@ Status check_codapo(const Config& config, const TrainerOptions& options) {
         std::pair("trainer.v1.trainer_mode", options.partial_rollouts.has_value())}) {
     if (is_on)
       return runtime::unimplemented(
-          std::string("algorithm.adv_estimator=codapo with ") + key +
+          "algorithm.adv_estimator=" + options.estimator->name() + " with " + key +
           ": every other step is of the prompts of the step before; leave " + key + " out");
   }
   return {};
@@ -149,11 +149,12 @@ void read_seeds(ConfigReader& read, TrainerOptions& options) {
   options.shuffle = read.get_bool("data.shuffle");
 }
 
-Status check_gdpo(const Config& config, const TrainerOptions& options) {
+Status check_components(const Config& config, const TrainerOptions& options) {
   if (options.gdpo_keys.empty())
     return config.out_of_range("algorithm.gdpo_reward_keys",
                                "a list of numbers that the reward returns with its score, with "
-                               "algorithm.adv_estimator=gdpo");
+                               "algorithm.adv_estimator=" +
+                                   options.estimator->name());
   if (!options.gdpo_weights.empty() && options.gdpo_weights.size() != options.gdpo_keys.size()) {
     return config.out_of_range("algorithm.gdpo_reward_weights",
                                "a list of " + std::to_string(options.gdpo_keys.size()) +
@@ -166,23 +167,23 @@ Status check_gdpo(const Config& config, const TrainerOptions& options) {
 Status read_estimator(const Config& config, ConfigReader& read, TrainerOptions& options) {
   const std::string estimator = read.get_string("algorithm.adv_estimator");
   if (!read.status().ok()) return read.status();
-  const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
+  const Result<const AdvantageEstimator*> parsed = parse_advantage_estimator(estimator);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
-  if (const CustomAdvantages* custom = find_custom_advantages(estimator))
-    options.own_advantages = *custom;
-  if (options.samples_per_prompt < traits_of(options.estimator).group_size_min) {
+  const EstimatorTraits& traits = options.estimator->traits();
+  if (options.samples_per_prompt < traits.group_size_min) {
     return config.out_of_range("actor_rollout_ref.rollout.n",
-                               "at least 2 with algorithm.adv_estimator=" + estimator +
+                               "at least " + std::to_string(traits.group_size_min) +
+                                   " with algorithm.adv_estimator=" + estimator +
                                    ", which compares responses to one prompt");
   }
-  if (options.estimator == AdvantageEstimator::kGdpo) {
-    if (const Status fits = check_gdpo(config, options); !fits.ok()) return fits;
+  if (traits.needs_components) {
+    if (const Status fits = check_components(config, options); !fits.ok()) return fits;
   }
   if (const Status algorithm = read_algorithm(config, options); !algorithm.ok()) return algorithm;
   read.take(options.sample_store, SampleStoreOptions::from_config(config));
   if (!read.status().ok()) return read.status();
-  if (traits_of(options.estimator).needs_greedy_response && options.reward_scaling.enabled()) {
+  if (traits.needs_greedy_response && options.reward_scaling.enabled()) {
     return config.out_of_range(options.reward_scaling.baseline ? "algorithm.reward_baseline"
                                                                : "algorithm.normalize_reward",
                                "false with algorithm.adv_estimator=" + estimator +
@@ -198,8 +199,8 @@ Status read_codapo(const Config& config, ConfigReader& read, TrainerOptions& opt
           read.find_float("algorithm.codapo_weight_offset").value_or(options.codapo.weight_offset),
       .accuracy_key =
           read.find_string("algorithm.codapo_accuracy_key").value_or(options.codapo.accuracy_key)};
-  if (!read.status().ok() || options.estimator != AdvantageEstimator::kCodapo) return read.status();
-  return check_codapo(config, options);
+  if (!read.status().ok() || !options.estimator->traits().revisits_prompts) return read.status();
+  return check_revisits(config, options);
 }
 
 }  // namespace

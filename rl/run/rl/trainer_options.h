@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "rl/algo/advantage_estimator.h"
-#include "rl/algo/custom_advantage.h"
 #include "rl/algo/kl_controller.h"
 #include "rl/algo/resampling.h"
 #include "rl/algo/reward_scaling.h"
@@ -73,15 +72,14 @@ struct TrainerOptions {
   std::int64_t samples_per_prompt = 1;
   std::int64_t prompt_tokens_max = 512;
   std::int64_t response_tokens_max = 512;
-  AdvantageEstimator estimator = AdvantageEstimator::kGrpo;
-  CustomAdvantages own_advantages;  // kCustom
-  bool shared_critic = false;       // kGae: the critic is a head on the policy, not its own model
-  std::int64_t critic_warmup = 0;   // kGae: before this step only the critic learns
-  std::string critic_model;         // kGae: a folder or a hub name; empty: the policy's
-  std::vector<std::string> gdpo_keys;  // kGdpo: what the reward gives that is compared by itself
+  const AdvantageEstimator* estimator = &advantage_estimator("grpo");  // never nullptr
+  bool shared_critic = false;          // GAE: the critic is a head on the policy, not its own model
+  std::int64_t critic_warmup = 0;      // GAE: before this step only the critic learns
+  std::string critic_model;            // GAE: a folder or a hub name; empty: the policy's
+  std::vector<std::string> gdpo_keys;  // GDPO: what the reward gives that is compared by itself
   std::vector<double> gdpo_weights;    // of each; empty: all 1
-  CodapoOptions codapo;                // kCodapo
-  bool normalize_by_std = true;        // GRPO's advantages; without it Dr.GRPO's
+  CodapoOptions codapo;
+  bool normalize_by_std = true;  // GRPO's advantages; without it Dr.GRPO's
   bool kl_in_reward = false;
   bool kl_loss = false;
   bool distills = false;           // a teacher scores the samples; see DistillationObjective
@@ -135,7 +133,7 @@ struct TrainerOptions {
   std::vector<std::string> uneven_batches(std::int64_t workers) const;
 
   /// Whether a critic with its own model is needed.
-  bool uses_critic() const { return traits_of(estimator).needs_critic && !shared_critic; }
+  bool uses_critic() const { return estimator->traits().needs_critic && !shared_critic; }
 
   /// Whether a reference model is needed.
   bool uses_reference() const { return kl_loss || kl_in_reward; }

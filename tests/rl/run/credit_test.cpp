@@ -37,10 +37,10 @@ class CreditTest : public ::testing::Test {
     EXPECT_TRUE(batch.take_scores(*reward_.score(batch.batches(), batch.tasks())).ok());
     return batch;
   }
-  static TrainerOptions options(AdvantageEstimator estimator = AdvantageEstimator::kGrpo) {
+  static TrainerOptions options(std::string_view estimator = "grpo") {
     TrainerOptions options;
     options.samples_per_prompt = 2;
-    options.estimator = estimator;
+    options.estimator = &advantage_estimator(estimator);
     return options;
   }
   CreditParts credit(const TrainerOptions& options) {
@@ -101,7 +101,7 @@ TEST_F(CreditTest, RewardsAreMeasuredAgainstEarlierSteps) {
 }
 
 TEST_F(CreditTest, EstimatesOfTokensAreWhitenedOverAllWorkers) {
-  TrainerOptions options = this->options(AdvantageEstimator::kReinforcePlusPlus);
+  TrainerOptions options = this->options("reinforce_plus_plus");
   StepBatch batch = scored();
   const auto credit = this->credit(options).phase->assign(batch, 1, timer_);
   ASSERT_TRUE(credit.ok());
@@ -113,7 +113,7 @@ TEST_F(CreditTest, EstimatesOfTokensAreWhitenedOverAllWorkers) {
 }
 
 TEST_F(CreditTest, ReMaxComparesWithGreedyResponses) {
-  TrainerOptions options = this->options(AdvantageEstimator::kRemax);
+  TrainerOptions options = this->options("remax");
   const CreditParts parts = credit(options);
   reward_.of = [](std::int64_t prompt, std::int64_t) {
     return prompt == 1 ? std::numeric_limits<double>::quiet_NaN() : 5.0;
@@ -126,7 +126,7 @@ TEST_F(CreditTest, ReMaxComparesWithGreedyResponses) {
 }
 
 TEST_F(CreditTest, ANumberThatTheRewardDoesNotGiveIsAnErrorThatSaysWhatItGives) {
-  TrainerOptions options = this->options(AdvantageEstimator::kGdpo);
+  TrainerOptions options = this->options("gdpo");
   options.gdpo_keys = {"format"};
   const CreditParts parts = credit(options);
   reward_.extra = {"acc"};
@@ -141,7 +141,7 @@ TEST_F(CreditTest, ANumberThatTheRewardDoesNotGiveIsAnErrorThatSaysWhatItGives) 
 }
 
 TEST_F(CreditTest, CodapoChoosesTheRowsOfTheNextStep) {
-  TrainerOptions options = this->options(AdvantageEstimator::kCodapo);
+  TrainerOptions options = this->options("codapo");
   options.batch_prompts = 2;
   options.codapo.top_k = 1;
   const CreditParts parts = credit(options);
@@ -157,6 +157,59 @@ TEST_F(CreditTest, CodapoChoosesTheRowsOfTheNextStep) {
   const auto second = parts.phase->assign(batch, 2, timer_);
   EXPECT_EQ(second->metrics.at("codapo/is_focused_step"), 1.0);
   EXPECT_TRUE(parts.chosen_rows().empty());
+}
+
+TEST_F(CreditTest, WhatARunHasFollowsFromTheEstimatorsTraits) {
+  for (const std::string& name : advantage_estimator_names()) {
+    TrainerOptions options = this->options(name);
+    options.critic_warmup = 3;
+    const CreditParts parts = credit(options);
+    EXPECT_EQ(dynamic_cast<GreedyBaseline*>(parts.reader.get()) != nullptr, name == "remax")
+        << name;
+    EXPECT_EQ(dynamic_cast<ScoreComponents*>(parts.reader.get()) != nullptr,
+              name == "gdpo" || name == "codapo")
+        << name;
+    EXPECT_EQ(static_cast<bool>(parts.chosen_rows), name == "codapo") << name;
+    EXPECT_EQ(parts.critic_warmup, name == "gae" ? 3 : 0) << name;
+    const bool one_may_stay = name == "gae" || name == "reinforce_plus_plus" || name == "remax";
+    EXPECT_EQ(parts.group_size_min, one_may_stay ? 1 : 2) << name;
+  }
+}
+
+// Its advantages are the settings, and how many values of prompts there are.
+class SettingsTeller : public ResponseEstimator {
+ public:
+  explicit SettingsTeller(bool revisits)
+      : ResponseEstimator({.name = "test_settings",
+                           .needs_components = !revisits,
+                           .revisits_prompts = revisits}) {}
+  runtime::Result<std::vector<float>> advantages(const ScoredResponses& responses,
+                                                 const ResponseSettings& settings) const override {
+    EXPECT_EQ(responses.components, (std::vector<std::vector<float>>{{10, 11, 10, 11}}));
+    return std::vector<float>{settings.normalize_by_std ? 1.0F : 0.0F,
+                              static_cast<float>(settings.component_weights.front()),
+                              static_cast<float>(settings.prompt_value_offset),
+                              static_cast<float>(responses.prompt_values.size())};
+  }
+};
+
+TEST_F(CreditTest, AnEstimatorGetsTheSettingsOfTheRun) {
+  reward_.extra = {"acc"};
+  for (const bool revisits : {false, true}) {
+    const SettingsTeller estimator(revisits);
+    TrainerOptions options = this->options();
+    options.estimator = &estimator;
+    options.gdpo_keys = {"acc"};
+    options.gdpo_weights = {0.5};
+    options.normalize_by_std = false;
+    options.codapo.weight_offset = 0.25;
+    const CreditParts parts = credit(options);
+    StepBatch batch = scored();
+    ASSERT_TRUE(parts.reader->read(batch).ok());
+    ASSERT_TRUE(parts.phase->assign(batch, 1, timer_).ok());
+    EXPECT_EQ(batch.all<float>(&Sample::advantage),
+              (std::vector<float>{0.0F, 0.5F, 0.25F, revisits ? 4.0F : 0.0F}));
+  }
 }
 
 TEST_F(CreditTest, TruncatedResponsesDoNotCountAndGoodOnesAreMarked) {

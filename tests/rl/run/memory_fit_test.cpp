@@ -48,7 +48,7 @@ TEST(MemoryFit, WhatGeneratesAStepAheadHasNodesOfItsOwnWhereThereAreSome) {
   std::vector<RoleMemory> roles = {role("policy", 2, 5), role("rollout", 1, 4)};
   roles[1].devices_of_its_own = true;
   SlotOptions slots{.nodes = 1, .per_node = 2};
-  slots.beside_nodes = slots.beside_per_node = 1;
+  slots.separate_nodes = slots.separate_per_node = 1;
   EXPECT_EQ(refusal(roles, slots, {room(4), room(10)}), "");
   EXPECT_NE(refusal(roles, slots, {room(3), room(10)}), "");
   EXPECT_NE(refusal(roles, slots, {room(13)}), "");
@@ -76,7 +76,7 @@ TEST(MemoryFit, RolesTakeTurns) {
   const SlotOptions slots{.nodes = 1, .per_node = 1};
   EXPECT_EQ(refusal(roles, slots, {room(10)}), "");
   EXPECT_NE(refusal(roles, slots, {room(9)}), "");
-  roles[1].beside_others = true;
+  roles[1].concurrent = true;
   EXPECT_NE(refusal(roles, slots, {room(15)}), "");
   EXPECT_EQ(refusal(roles, slots, {room(16)}), "");
 }
@@ -105,7 +105,7 @@ TEST(MemoryFit, WhatIsReservedIsWhatIsJudged) {
   roles[0].parts.push_back({kCheckpointPart, 4 * kGb});
   roles[1].parts.push_back({"activations", 1 * kGb});
   roles[2].devices_of_its_own = true;
-  const SlotOptions slots{.nodes = 2, .per_node = 2, .beside_nodes = 1, .beside_per_node = 2};
+  const SlotOptions slots{.nodes = 2, .per_node = 2, .separate_nodes = 1, .separate_per_node = 2};
   EXPECT_EQ(slot_memory(roles, slots),
             (SlotMemory{.node_bytes = 10 * kGb, .leader_bytes = 4 * kGb}));
   EXPECT_EQ(ahead_memory(roles, slots), (SlotMemory{.node_bytes = 6 * kGb, .leader_bytes = 0}));
@@ -118,7 +118,7 @@ TEST(MemoryFit, TheCopyThatIsWrittenIsThePolicys) {
   std::vector<RoleMemory> roles = {role("policy", 1, 2), role("rollout", 1, 5)};
   roles[0].parts.push_back({kCheckpointPart, 2 * kGb});
   roles[1].devices_of_its_own = true;
-  const SlotOptions slots{.nodes = 1, .per_node = 1, .beside_nodes = 1, .beside_per_node = 1};
+  const SlotOptions slots{.nodes = 1, .per_node = 1, .separate_nodes = 1, .separate_per_node = 1};
   EXPECT_EQ(refusal(roles, slots, {room(5), room(4)}), "");
   EXPECT_NE(refusal(roles, slots, {room(7), room(3)}), "");
 }
@@ -147,7 +147,7 @@ TEST(MemoryFit, MoreWorkersThanCpusAreAWarning) {
   EXPECT_FALSE(cpu_warning({.nodes = 1, .per_node = 2}, nodes));
   EXPECT_FALSE(cpu_warning({.nodes = 2, .per_node = 8}, nodes)) << "a node too few";
   SlotOptions both{.nodes = 1, .per_node = 2};
-  both.beside_nodes = both.beside_per_node = 1;
+  both.separate_nodes = both.separate_per_node = 1;
   EXPECT_EQ(cpu_warning(both, nodes)->find("trainer.n_gpus_per_node, rollout.n_gpus_per_node: 3"),
             0u);
 }

@@ -71,11 +71,11 @@ TEST(PartialRollouts, WhatIsTooOldIsBegunAgainOrWaitedFor) {
   // In step 5 those of step 3 have come to three steps.
   EXPECT_EQ(plan_partial(partial, 7, 5, {.age_max = std::nullopt}), (PartialPlan{.prompts = 7}));
   EXPECT_EQ(plan_partial(partial, 7, 5, {.age_max = 3}),
-            (PartialPlan{.prompts = 7, .must_finish = 0, .start_anew = 1}));
+            (PartialPlan{.prompts = 7, .must_finish = 0, .restart = 1}));
   EXPECT_EQ(plan_partial(partial, 7, 5, {.age_max = 3, .waits_for_old = true}),
-            (PartialPlan{.prompts = 7, .must_finish = 3, .start_anew = 0}));
+            (PartialPlan{.prompts = 7, .must_finish = 3, .restart = 0}));
   EXPECT_EQ(plan_partial(partial, 7, 5, {.age_max = 1}),
-            (PartialPlan{.prompts = 7, .must_finish = 0, .start_anew = 4}));
+            (PartialPlan{.prompts = 7, .must_finish = 0, .restart = 4}));
   EXPECT_EQ(plan_partial(partial, 7, 5, {.age_max = 9, .waits_for_old = true}),
             (PartialPlan{.prompts = 7}));
 }

@@ -115,7 +115,7 @@ class RlCheckpointTest : public ::testing::Test {
 
   RlCheckpointTest() {
     options_.seed = 5;
-    options_.estimator = AdvantageEstimator::kCodapo;
+    options_.estimator = &advantage_estimator("codapo");
     options_.kl_control = {.coefficient = 0.5, .adaptive = true};
     source_.at = position_after(2);
     fs::create_directories(folder_);
@@ -288,7 +288,7 @@ TEST_F(RlCheckpointTest, ACoefficientThatIsFixedIsTheConfigurations) {
 }
 
 TEST_F(RlCheckpointTest, FocusIsOfCodapoAlone) {
-  options_.estimator = AdvantageEstimator::kGrpo;
+  options_.estimator = &advantage_estimator("grpo");
   parts();
   ordered_json other = saved();
   other["focus"] = ordered_json::array({kRows});  // rows that another run had

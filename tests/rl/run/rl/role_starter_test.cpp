@@ -171,7 +171,7 @@ TEST_F(RoleStarterTest, ARunOfGrpoHasAPolicyAndAReward) {
 }
 
 TEST_F(RoleStarterTest, RolesWithModelsShareTheSlots) {
-  options_.estimator = AdvantageEstimator::kGae;
+  options_.estimator = &advantage_estimator("gae");
   options_.kl_loss = true;
   models_.reward_config =
       config({"reward.mixture=[{rule: gsm8k, weight: 1}, {model: /models/judge, weight: 1}]"});
@@ -192,7 +192,7 @@ TEST_F(RoleStarterTest, RolesWithModelsShareTheSlots) {
 }
 
 TEST_F(RoleStarterTest, ACriticOnThePolicyIsNoRole) {
-  options_.estimator = AdvantageEstimator::kGae;
+  options_.estimator = &advantage_estimator("gae");
   options_.shared_critic = true;
   ASSERT_TRUE(start().ok());
   EXPECT_EQ(spawner_.groups(), (Names{"policy-11111", "reward-11111"}));
@@ -228,13 +228,13 @@ TEST_F(RoleStarterTest, RolloutWorkersHaveSlotsNextToThePolicys) {
   ASSERT_EQ(spawner_.reserved.size(), 2u);
   const SlotOptions &of_policy = spawner_.reserved[0], &of_rollouts = spawner_.reserved[1];
   EXPECT_EQ(of_policy.nodes, 2);
-  EXPECT_EQ(of_policy.beside_nodes, 3);
-  EXPECT_EQ(of_policy.beside_per_node, 2);
+  EXPECT_EQ(of_policy.separate_nodes, 3);
+  EXPECT_EQ(of_policy.separate_per_node, 2);
   EXPECT_EQ(of_policy.nodes_key, "trainer.nnodes");
   EXPECT_EQ(of_rollouts.nodes, 3);
   EXPECT_EQ(of_rollouts.per_node, 2);
-  EXPECT_EQ(of_rollouts.beside_nodes, 2);
-  EXPECT_EQ(of_rollouts.beside_per_node, 4);
+  EXPECT_EQ(of_rollouts.separate_nodes, 2);
+  EXPECT_EQ(of_rollouts.separate_per_node, 4);
   EXPECT_EQ(of_rollouts.device, "cuda");
   EXPECT_EQ(of_rollouts.nodes_key, "rollout.nnodes");
   EXPECT_EQ(of_rollouts.models, 1) << "nothing else is in their slots";
@@ -368,7 +368,7 @@ TEST_F(RoleStarterTest, RolloutWorkersWithoutSlotsAreToldAsThat) {
 }
 
 TEST_F(RoleStarterTest, ARoleThatFailsKeepsTheNextOnesFromStarting) {
-  options_.estimator = AdvantageEstimator::kGae;
+  options_.estimator = &advantage_estimator("gae");
   have_rollouts();
   have_teachers();
   const Status full = runtime::resource_exhausted("no memory");

@@ -134,7 +134,7 @@ TEST_F(RunFitTest, AGroupMustDivideTheWorkers) {
 
 // Before it is known what models there are.
 TEST_F(RunFitTest, GroupsAndTeamsDivideTheWorkersOfEachRole) {
-  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.estimator = &advantage_estimator("gae");
   trainer_.kl_loss = true;
   const auto complaint = [&](const std::string& key, int number) {
     return check_groups(config({key + "=" + std::to_string(number)}), trainer_, slots_).message();
@@ -168,7 +168,7 @@ TEST_F(RunFitTest, RolesTakeWhatTheirKeysAllow) {
   EXPECT_TRUE(allowed({model, "actor_rollout_ref.hybrid_engine=false"}, 2));
   EXPECT_FALSE(allowed({model, "actor_rollout_ref.hybrid_engine=false"}, 3));
   EXPECT_EQ(zero_roles(config_, trainer_, slots_).size(), 1u);
-  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.estimator = &advantage_estimator("gae");
   EXPECT_EQ(zero_roles(config_, trainer_, slots_).back().role, kCriticRole);
 }
 

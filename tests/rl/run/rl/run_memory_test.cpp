@@ -113,7 +113,7 @@ TEST_F(RunMemoryTest, ARunHasAPolicyAndAReward) {
   // 6 samples of 16 tokens; a group's prompt is computed once.
   EXPECT_EQ(parts_of(policy.parts), process_with(training_memory(model_, learning(66, 36)), true));
   EXPECT_EQ(reward.workers, 2);
-  EXPECT_TRUE(reward.beside_others) << "while the reference scores";
+  EXPECT_TRUE(reward.concurrent) << "while the reference scores";
   EXPECT_EQ(parts_of(reward.parts), process_with({}, false)) << "rules have no model";
   EXPECT_TRUE(memory().notes.empty());
   EXPECT_EQ(memory().device_bytes, 0);
@@ -180,7 +180,7 @@ TEST_F(RunMemoryTest, SamplesAreAsLongAsTheDataOrTheConfigurationOrTheModelLetsT
 }
 
 TEST_F(RunMemoryTest, ACriticIsOfItsOwnModel) {
-  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.estimator = &advantage_estimator("gae");
   trainer_.critic_model = wide_model();
   config_ = config({"critic.fsdp.param_offload=true", "critic.fsdp.grad_offload=true"});
   const RoleMemory critic = role("critic");
@@ -193,7 +193,7 @@ TEST_F(RunMemoryTest, ACriticIsOfItsOwnModel) {
 }
 
 TEST_F(RunMemoryTest, ACriticWhoseModelIsNotHereCountsAsThePolicys) {
-  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.estimator = &advantage_estimator("gae");
   MemoryOptions passes = learning(66, 36);
   passes.sequences = 0;
   const Parts like_policy = process_with(training_memory(model_, passes), true);
@@ -213,7 +213,7 @@ TEST_F(RunMemoryTest, ACriticWhoseModelIsNotHereCountsAsThePolicys) {
 
 // The policy's heads say nothing of those of a critic that is fetched later.
 TEST_F(RunMemoryTest, ACriticsTeamsNeedItsOwnModelsHeads) {
-  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.estimator = &advantage_estimator("gae");
   const std::string key = "critic.megatron.tensor_model_parallel_size";
   const auto teams = [&](int ranks, int policy_heads, const std::string& critic) {
     config_ = config({"critic.strategy=megatron", key + "=" + std::to_string(ranks)});
@@ -323,7 +323,7 @@ TEST_F(RunMemoryTest, ARewardHasTheModelsThatAreHere) {
 }
 
 TEST_F(RunMemoryTest, ACheckpointThatIsWrittenDuringStepsIsACopy) {
-  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.estimator = &advantage_estimator("gae");
   trainer_.critic_model = wide_model();
   const auto copied = [&](const char* name) {
     const Parts parts = parts_of(role(name).parts);
@@ -345,7 +345,7 @@ TEST_F(RunMemoryTest, ACheckpointThatIsWrittenDuringStepsIsACopy) {
 }
 
 TEST_F(RunMemoryTest, WhatWorkersKeepOnceIsCountedByRole) {
-  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.estimator = &advantage_estimator("gae");
   trainer_.gradient_leaves = 4;
   trainer_.mini_batch_prompts = 5;
   policy_.learner.zero = ZeroLevel::kGradients;
@@ -380,7 +380,7 @@ TEST_F(RunMemoryTest, WhatWorkersKeepOnceIsCountedByRole) {
 
 TEST_F(RunMemoryTest, AnAdapterAloneIsTrained) {
   policy_.adapter = AdapterOptions{.lora = {.rank = 2}, .folder = {}};
-  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.estimator = &advantage_estimator("gae");
   trainer_.kl_loss = true;
   trainer_.async_save = true;
   trainer_.save.steps = 10;
@@ -468,7 +468,7 @@ TEST_F(RunMemoryTest, ValuesOfRolesKeysAreNamed) {
   EXPECT_EQ(offload.find("actor_rollout_ref.ref.fsdp_config.param_offload: "), 0u) << offload;
   const std::string reward = refused("/reward_model/model/fsdp_config", "param_offload");
   EXPECT_EQ(reward.find("reward_model.model.fsdp_config.param_offload: "), 0u) << reward;
-  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.estimator = &advantage_estimator("gae");
   const std::string critic = refused("/critic", "ppo_epochs");
   EXPECT_EQ(critic.find("critic.ppo_epochs: "), 0u) << critic;
 }

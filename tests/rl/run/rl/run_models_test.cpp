@@ -113,7 +113,7 @@ TEST_F(RunModelsTest, AFolderWithoutWeightsIsNoPolicy) {
 
 TEST_F(RunModelsTest, ACriticOfItsOwnReadsWhatThePolicyWrites) {
   const fs::path policy = make("policy"), critic = make("critic");
-  options_.estimator = AdvantageEstimator::kGae;
+  options_.estimator = &advantage_estimator("gae");
   options_.critic_model = critic.string();
   const std::vector<std::string> both = {kPolicy + policy.string(), kCritic + critic.string()};
   ASSERT_TRUE(find(both).ok()) << message(both);
@@ -127,7 +127,7 @@ TEST_F(RunModelsTest, ACriticOfItsOwnReadsWhatThePolicyWrites) {
 
 TEST_F(RunModelsTest, ACriticThatIsNoneOfItsOwnIsThePolicy) {
   const fs::path policy = make("policy");
-  options_.estimator = AdvantageEstimator::kGae;
+  options_.estimator = &advantage_estimator("gae");
   const std::vector<std::string> both = {kPolicy + policy.string(), kCritic + "/nowhere"};
   EXPECT_EQ(find(both)->critic, policy) << "no critic is named";
   options_.critic_model = "/nowhere";

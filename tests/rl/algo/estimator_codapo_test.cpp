@@ -1,4 +1,4 @@
-#include "rl/algo/codapo.h"
+#include "rl/algo/estimator_codapo.h"
 
 #include <gtest/gtest.h>
 

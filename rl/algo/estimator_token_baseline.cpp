@@ -1,4 +1,4 @@
-#include "rl/algo/token_baseline.h"
+#include "rl/algo/estimator_token_baseline.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
@@ -9,7 +9,8 @@
 #include <map>
 #include <vector>
 
-#include "rl/algo/masked.h"
+#include "rl/algo/estimator_list.h"
+#include "rl/algo/token_estimator.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -66,6 +67,35 @@ Advantages optimal_token_baseline(const at::Tensor& rewards_BT, const at::Tensor
     if (tail.row >= 0) baselines_BT.select(0, tail.row).slice(0, tail.begin).zero_();
   }
   return {(returns_BT - baselines_BT) * mask_BT, returns_BT};
+}
+
+namespace {
+
+class TokenBaseline : public TokenEstimator {
+ public:
+  TokenBaseline(const char* name, bool compares_places)
+      : TokenEstimator({.name = name,
+                        .needs_probabilities = true,
+                        .compares_places = compares_places,
+                        .group_size_min = 2,
+                        .remainder_min = 2}) {}
+
+  Advantages advantages(const RewardedTokens& tokens, const GaeOptions& options) const override {
+    return optimal_token_baseline(tokens.rewards_BT, tokens.logprobs_BT, tokens.squares_BT,
+                                  tokens.mask_BT, tokens.groups);
+  }
+};
+
+}  // namespace
+
+const AdvantageEstimator& optimal_token_baseline_estimator() {
+  static const TokenBaseline estimator("optimal_token_baseline", /*compares_places=*/true);
+  return estimator;
+}
+
+const AdvantageEstimator& tir_optimal_token_baseline_estimator() {
+  static const TokenBaseline estimator("tir_optimal_token_baseline", /*compares_places=*/false);
+  return estimator;
 }
 
 }  // namespace rl

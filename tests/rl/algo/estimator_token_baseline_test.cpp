@@ -1,4 +1,4 @@
-#include "rl/algo/token_baseline.h"
+#include "rl/algo/estimator_token_baseline.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>

@@ -1,10 +1,12 @@
-#include "rl/algo/codapo.h"
+#include "rl/algo/estimator_codapo.h"
 
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
 #include <utility>
 
+#include "rl/algo/estimator_list.h"
+#include "rl/algo/response_estimator.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -59,6 +61,30 @@ std::vector<std::int64_t> codapo_focus(std::span<const double> values, Groups gr
   for (std::int64_t i = 0; i < places && !best.empty(); ++i)
     focus.push_back(best[static_cast<std::size_t>(i) % best.size()].second);
   return focus;
+}
+
+namespace {
+
+// CodapoCredit finds out what prompts are worth, which the choice of the next step's takes, too.
+class Codapo : public ResponseEstimator {
+ public:
+  Codapo()
+      : ResponseEstimator(
+            {.name = "codapo", .group_size_min = 2, .remainder_min = 2, .revisits_prompts = true}) {
+  }
+
+  runtime::Result<std::vector<float>> advantages(const ScoredResponses& responses,
+                                                 const ResponseSettings& settings) const override {
+    return codapo_advantages(responses.rewards, responses.prompt_values, responses.groups,
+                             settings.prompt_value_offset, settings.normalize_by_std);
+  }
+};
+
+}  // namespace
+
+const AdvantageEstimator& codapo_estimator() {
+  static const Codapo estimator;
+  return estimator;
 }
 
 }  // namespace rl
