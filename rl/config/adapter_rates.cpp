@@ -1,9 +1,9 @@
 #include "rl/config/adapter_rates.h"
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "rl/config/judge.h"
+#include "rl/config/number_text.h"
 
 namespace rl {
 namespace {
@@ -23,12 +23,6 @@ constexpr TrainedRate kTrainedRates[] = {
     {"sft.lr", "actor_rollout_ref.model", "sft.steps"},
 };
 
-std::string rate_text(double rate) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.12g", rate);
-  return text;
-}
-
 bool trains_adapter(const Config& config, const std::string& model) {
   const nlohmann::ordered_json* rank = config.find(model + ".lora_rank");
   if (rank != nullptr && rank->is_number() && rank->get<double>() > 0) return true;
@@ -46,12 +40,12 @@ std::vector<AdapterRate> adapter_rates(const Config& config, const KeyTable& key
     const bool by_default = row != nullptr && row->has_default() && value != nullptr &&
                             value->is_number() && !config.is_set(trained.key);
     if (!by_default || !trains_adapter(config, trained.model)) continue;
-    const std::string times_ten = rate_text(kAdapterFactor * value->get<double>());
+    const std::string times_ten = number_text(kAdapterFactor * value->get<double>(), 12);
     AdapterRate rate{trained.key, std::strtod(times_ten.c_str(), nullptr), {}};
     const nlohmann::ordered_json* steps = config.find(trained.steps);
     if (steps == nullptr || *steps != 0) {
       rate.note = rate.key + " is not set: " + times_ten + ", ten times the default of " +
-                  rate_text(value->get<double>()) + ", since a LoRA adapter is trained";
+                  number_text(value->get<double>(), 12) + ", since a LoRA adapter is trained";
     }
     rates.push_back(std::move(rate));
   }

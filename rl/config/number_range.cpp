@@ -29,7 +29,7 @@ std::optional<NumberRange> NumberRange::parse(std::string_view text) {
   const std::string_view first = text.substr(0, bar == std::string_view::npos ? 0 : bar);
   if (const auto number = nlohmann::json::parse(first, nullptr, /*allow_exceptions=*/false);
       number.is_number()) {
-    range.beside = number.get<double>();
+    range.extra = number.get<double>();
     text.remove_prefix(bar + 1);
   }
   const std::size_t comma = text.find(',');
@@ -45,12 +45,12 @@ std::optional<NumberRange> NumberRange::parse(std::string_view text) {
 }
 
 bool NumberRange::contains(double number) const {
-  if (number == beside) return true;
+  if (number == extra) return true;
   return (low_open ? number > low : number >= low) && (high_open ? number < high : number <= high);
 }
 
 std::string NumberRange::describe() const {
-  const std::string either = beside ? show_number(*beside) + " or " : "";
+  const std::string either = extra ? show_number(*extra) + " or " : "";
   if (std::isinf(high)) return either + (low_open ? "above " : "at least ") + show_number(low);
   if (!low_open && !high_open && high > 1)
     return either + "from " + show_number(low) + " to " + show_number(high);

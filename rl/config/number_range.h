@@ -15,7 +15,7 @@ struct NumberRange {
   double high = std::numeric_limits<double>::infinity();
   bool low_open = false;  // `low` itself is not in it
   bool high_open = false;
-  std::optional<double> beside = {};
+  std::optional<double> extra = {};  // outside it, and taken too
 
   /// Nothing for a text that is no interval: a list of choices.
   static std::optional<NumberRange> parse(std::string_view text);

@@ -93,7 +93,7 @@ ordered_json leaf(const KeyInfo& row, const Config& defaults, const KeyTable& ke
   ordered_json own = type_of(row.kind, !range || range->low < 0);
   if (range) {
     (row.kind == KeyKind::kFloats ? own["items"] : own).update(bounds_of(*range));
-    if (range->beside) own = {{"anyOf", ordered_json::array({{{"const", *range->beside}}, own})}};
+    if (range->extra) own = {{"anyOf", ordered_json::array({{{"const", *range->extra}}, own})}};
   } else if (!row.allowed.empty() && row.kind != KeyKind::kStrings) {
     own = {{"enum", choices_of(row)}};
   }

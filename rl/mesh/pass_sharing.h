@@ -19,11 +19,14 @@ inline bool cuts_rows(PassCut cut) {
 
 /// A team's ranks make each of their passes together. They are the stages of a pipeline, each with
 /// some of the layers (pipeline parallelism). Within a stage the ranks divide what `cut` says. The
-/// rank at position p of a team is in stage p / ranks, at place p % ranks.
+/// rank at position p of a team is in stage p / ranks, at place p % ranks. A stage has `chunks`
+/// stretches of neighbouring layers, with those of the other stages in between (interleaved stages;
+/// Narayanan et al. 2021, arXiv:2104.04473, section 2.2).
 struct PassSharing {
   std::int64_t ranks = 1;           // of a stage
   PassCut cut = PassCut::kOutputs;  // with one rank without effect
   std::int64_t stages = 1;
+  std::int64_t chunks = 1;  // of a stage; with one stage without effect
 
   std::int64_t team() const { return ranks * stages; }
   /// Whether a rank's passes read a part of the weights alone.

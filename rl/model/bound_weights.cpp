@@ -8,10 +8,10 @@
 namespace rl {
 
 using bound::Attention;
-using bound::Beside;
 using bound::Experts;
 using bound::Layer;
 using bound::Linear;
+using bound::LinearAdapter;
 using bound::Mlp;
 using bound::Norm;
 using bound::Projection;
@@ -68,17 +68,18 @@ Projection WeightBinder::projection(std::initializer_list<LinearPlan> plans) con
   for (const LinearPlan& plan : plans) {
     if (!plan) continue;
     projection.bases.push_back(linear(plan));
-    projection.besides.push_back(beside(plan));
-    adapted = adapted || projection.besides.back().exists();
+    projection.adapters.push_back(adapter(plan));
+    adapted = adapted || projection.adapters.back().exists();
   }
-  if (!adapted) projection.besides.clear();
+  if (!adapted) projection.adapters.clear();
   return projection;
 }
 
-Beside WeightBinder::beside(const LinearPlan& plan) const {
+LinearAdapter WeightBinder::adapter(const LinearPlan& plan) const {
   const LoraModule* module =
-      adapter_ ? adapter_->lora.beside(plan_.parameters[static_cast<std::size_t>(plan.weight)].name)
-               : nullptr;
+      adapter_
+          ? adapter_->lora.module_of(plan_.parameters[static_cast<std::size_t>(plan.weight)].name)
+          : nullptr;
   if (module == nullptr) return {};
   const auto grad = [&](const std::string& name) {
     return adapter_->gradients ? adapter_->gradients->memory().view(name) : at::Tensor();

@@ -40,7 +40,7 @@ using ops::Norm;
 using ops::Weight;
 
 /// An adapter next to a linear layer, if `a` is defined.
-struct Beside {
+struct LinearAdapter {
   Linear a, b;
   float scale = 0;
   double dropout = 0;
@@ -52,9 +52,9 @@ struct Beside {
 /// Linear layers of one input.
 struct Projection {
   std::vector<Linear> bases;
-  std::vector<Beside> besides;  // of each base, or empty: none has one
+  std::vector<LinearAdapter> adapters;  // of each base, or empty: none has one
 
-  bool adapted() const { return !besides.empty(); }
+  bool adapted() const { return !adapters.empty(); }
   bool shared() const { return bases.front().cut != nullptr; }  // by a team
 };
 
@@ -124,7 +124,7 @@ class WeightBinder {
   bound::Mlp mlp(const MlpPlan& plan) const;
   bound::Attention attention(const AttentionPlan& plan) const;
   bound::Experts experts(const ExpertsPlan& plan) const;
-  bound::Beside beside(const LinearPlan& plan) const;
+  bound::LinearAdapter adapter(const LinearPlan& plan) const;
 
   const ModelConfig& config_;
   const ModelPlan& plan_;

@@ -30,7 +30,7 @@ std::string unknown(const std::string& name) {
 
 // Opens one of LibTorch's own libraries where the one that this process runs with lies, or as the
 // loader finds it. Empty: it is open; else what the loader said.
-std::string open_beside_torch(const std::string& library) {
+std::string open_next_to_torch(const std::string& library) {
   const std::filesystem::path folder = folder_of_loaded("libtorch_cpu.so");
   if (::dlopen((folder / library).c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return "";
   if (::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return "";
@@ -42,7 +42,7 @@ std::string open_beside_torch(const std::string& library) {
 runtime::Status open_cuda() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  const std::string failure = open_beside_torch(kCudaLibrary);
+  const std::string failure = open_next_to_torch(kCudaLibrary);
   if (!failure.empty())
     return runtime::unavailable("the LibTorch that this program runs with has no CUDA (" + failure +
                                 ")");
@@ -81,7 +81,7 @@ runtime::Result<at::Device> find_plugin(const std::string& name) {
       !std::all_of(kind.begin(), kind.end(), [](unsigned char c) { return std::islower(c) != 0; }))
     return runtime::invalid_argument(unknown(name));
   const std::string library = "libtorch_" + kind + ".so";
-  if (const std::string failure = open_beside_torch(library); !failure.empty())
+  if (const std::string failure = open_next_to_torch(library); !failure.empty())
     return runtime::unavailable(unknown(name) +
                                 "; of another device LibTorch's plugin is needed: " + failure);
   if (c10::get_privateuse1_backend() != kind)
@@ -108,7 +108,7 @@ void open_devices_before_training() {
     const bool hidden = visible != nullptr && *visible == '\0';
     // Without the driver there is nothing to open, and nothing to wait for.
     if (!hidden && ::dlopen(kDriver, RTLD_LAZY | RTLD_LOCAL) != nullptr)
-      (void)open_beside_torch(kCudaLibrary);
+      (void)open_next_to_torch(kCudaLibrary);
     return true;
   }();
   (void)once;

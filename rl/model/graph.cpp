@@ -47,10 +47,10 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, GradientArena*
     : config_(config), pool_(pool) {
   team_ = team != nullptr ? team->of_stage() : nullptr;
   if (team != nullptr && team->stages() > 1)
-    pipeline_ =
-        std::make_unique<const Pipeline>(*team, StageCuts(config, values.specs(), team->stages()));
+    pipeline_ = std::make_unique<const Pipeline>(
+        *team, StageCuts(config, values.specs(), team->stages(), team->chunks()));
   if (pipeline_ && team->links() != nullptr)
-    stream_ = std::make_unique<StageStream>(*team->links());
+    stream_ = std::make_unique<StageStream>(*team->links(), team->chunks());
   const ModelPlan plan = plan_of(config);
   const WeightBinder bind(
       config, plan, values, gradients, adapter, team_,
@@ -132,24 +132,25 @@ at::Tensor Graph::through_layer(std::size_t index, const LayerPass& layers,
   return autograd::before_backward(y, [told = before_backward(), layer] { told(layer); });
 }
 
-at::Tensor Graph::stage_states(const forward::RowsPtr& rows, const Attend& attend,
+at::Tensor Graph::chunk_states(int chunk, const forward::RowsPtr& rows, const Attend& attend,
                                const PassOptions& options) const {
   const PassContext pass = context(options);
   begin_dropout();
   at::Tensor x;
-  if (stream_->is_first()) {
+  if (chunk == 0) {
     before_forward(-1);
     x = embedded(rows, pass, nullptr, /*streams=*/true);
   } else {
-    x = stream_->taken(rows->count(), config_.hidden_size, weights_->trained);
+    x = stream_->taken(chunk, rows->count(), config_.hidden_size, weights_->trained);
   }
   const LayerPass layers(config_, pass, weights_->dropout, rows, attend);
-  for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
-    if (!pipeline_->has(static_cast<std::int64_t>(i))) continue;
+  const ColumnCut& chunks = pipeline_->cuts().layers();
+  const auto first = static_cast<std::size_t>(chunks.first(chunk));
+  for (std::size_t i = first; i < first + static_cast<std::size_t>(chunks.size(chunk)); ++i) {
     x = through_layer(i, layers, rows, attend, pass, x);
     stream_->progress();
   }
-  if (!stream_->is_last()) stream_->give(x);
+  if (!stream_->ends_with(chunk)) stream_->give(chunk, x);
   return x;
 }
 
@@ -171,7 +172,7 @@ void Graph::settle_embeddings(const forward::Rows& rows) const {
   });
 }
 
-// Where a stage of a pipeline begins, rows go from the one before it to it.
+// Where a chunk of a pipeline begins, rows go from the stage before it to its own.
 at::Tensor Graph::reached(std::int64_t layer, const forward::RowsPtr& rows, const PassContext& pass,
                           const std::shared_ptr<const ColumnCut>& own, const at::Tensor& x) const {
   if (!pipeline_) return x;

@@ -45,9 +45,10 @@ class Graph {
   at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend,
                            const PassOptions& options) const;
 
-  /// The same of a pipeline's stage alone, whatever the other stages do meanwhile. Its input comes
-  /// from the stage before it, and its output goes to the next one. There must be a stream().
-  at::Tensor stage_states(const forward::RowsPtr& rows, const Attend& attend,
+  /// The same of a chunk of a pipeline's stage alone, whatever the other stages do meanwhile. Its
+  /// input comes from the chunk before it, and its output goes to the next one. There must be a
+  /// stream().
+  at::Tensor chunk_states(int chunk, const forward::RowsPtr& rows, const Attend& attend,
                           const PassOptions& options) const;
   /// Of a pipeline that may have several passes in flight; else null.
   StageStream* stream() const { return stream_.get(); }

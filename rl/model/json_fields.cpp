@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/core/json.h"
+
 namespace rl {
 namespace {
 
@@ -158,9 +160,7 @@ void JsonFields::only(std::string_view key, const json& expected, std::string_vi
 }
 
 const json* JsonFields::find(std::string_view key) const {
-  if (!object_.is_object()) return nullptr;
-  const auto found = object_.find(key);
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  return runtime::json_member(object_, key);
 }
 
 void JsonFields::wrong(std::string_view key, std::string_view expected) {

@@ -279,7 +279,7 @@ std::vector<std::filesystem::path> LoraAdapter::files() {
   return {kAdapterConfigFile, kAdapterWeightsFile};
 }
 
-const LoraModule* LoraAdapter::beside(const std::string& weight) const {
+const LoraModule* LoraAdapter::module_of(const std::string& weight) const {
   const auto found = by_weight_.find(weight);
   return found == by_weight_.end() ? nullptr : &modules_[found->second];
 }

@@ -53,7 +53,7 @@ class LoraAdapter {
   const std::vector<LoraModule>& modules() const { return modules_; }
 
   /// The one next to that weight, or nullptr.
-  const LoraModule* beside(const std::string& weight) const;
+  const LoraModule* module_of(const std::string& weight) const;
 
   /// Adds `share` times what the adapter adds to each weight to `base`, which has the layout of the
   /// model: 1 merges.

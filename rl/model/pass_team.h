@@ -26,23 +26,29 @@ class PassTeam {
   /// Ranks that compute the same layers.
   explicit PassTeam(Communicator& communicator, PassCut cut = PassCut::kOutputs)
       : communicator_(communicator), cut_(cut) {}
-  /// The ranks of a pipeline's stages, stage after stage, with as many in each. `of_stage`: the
-  /// ranks of this rank's own stage, where there are several; else null. With `links`, which the
-  /// stages of one rank may have, several passes may be in flight.
-  PassTeam(Communicator& communicator, int stages, const PassTeam* of_stage,
+  /// The ranks of a pipeline's stages, stage after stage, with as many in each; each stage has
+  /// `chunks` of the layers. `of_stage`: the ranks of this rank's own stage, where there are
+  /// several; else null. With `links`, which the stages of one rank may have, several passes may be
+  /// in flight.
+  PassTeam(Communicator& communicator, int stages, int chunks, const PassTeam* of_stage,
            const PipelineLinks* links = nullptr)
-      : communicator_(communicator), stages_(stages), of_stage_(of_stage), links_(links) {}
+      : communicator_(communicator),
+        stages_(stages),
+        chunks_(chunks),
+        of_stage_(of_stage),
+        links_(links) {}
 
   int rank() const { return communicator_.rank(); }
   int size() const { return communicator_.size(); }
   /// What ranks that compute the same layers divide.
   PassCut cut() const { return of_stage_ != nullptr ? of_stage_->cut_ : cut_; }
   int stages() const { return stages_; }
+  int chunks() const { return chunks_; }
   /// The ranks that compute the same layers as this one; null: it alone.
   const PassTeam* of_stage() const { return stages_ > 1 ? of_stage_ : this; }
   const PipelineLinks* links() const { return links_; }
   PassSharing sharing() const {
-    return {.ranks = size() / stages_, .cut = cut(), .stages = stages_};
+    return {.ranks = size() / stages_, .cut = cut(), .stages = stages_, .chunks = chunks_};
   }
   Communicator& communicator() const { return communicator_; }
 
@@ -95,6 +101,7 @@ class PassTeam {
   Communicator& communicator_;
   PassCut cut_ = PassCut::kOutputs;
   int stages_ = 1;
+  int chunks_ = 1;                      // of a stage
   const PassTeam* of_stage_ = nullptr;  // of a pipeline
   const PipelineLinks* links_ = nullptr;
 };

@@ -20,8 +20,12 @@ constexpr const char* kBack = "gradients of a stage";
 }  // namespace
 
 bool Pipeline::has(std::int64_t layer) const {
-  const std::int64_t at = layer - cuts_.layers().first(stage());
-  return at >= 0 && at < cuts_.layers().size(stage());
+  return cuts_.stage_of(cuts_.chunk_of(layer)) == stage();
+}
+
+// The layer behind a chunk's last one.
+std::int64_t Pipeline::end_of(int chunk) const {
+  return cuts_.layers().first(chunk) + cuts_.layers().size(chunk);
 }
 
 at::Tensor Pipeline::at_layer(std::int64_t layer, const at::Tensor& x, std::int64_t rows,
@@ -30,31 +34,46 @@ at::Tensor Pipeline::at_layer(std::int64_t layer, const at::Tensor& x, std::int6
   const std::optional<int> begun = cuts_.begun_by(layer);
   if (!begun) return x;
   at::Tensor taken =
-      team_->handed(at_place(*begun - 1), at_place(*begun), x.defined() ? x.detach() : x,
-                    {rows, width}, "activations of a stage");
-  if (stage() != *begun) return x;
+      team_->handed(at_place(cuts_.stage_of(*begun - 1)), at_place(cuts_.stage_of(*begun)),
+                    x.defined() ? x.detach() : x, {rows, width}, "activations of a stage");
+  if (cuts_.stage_of(*begun) != stage()) return x;
   if (!trains || !c10::GradMode::is_enabled()) return taken;
-  autograd::connect("stage's input backward", taken, {autograd::anchor()},
-                    [this, begun = *begun, layer, rows, width, told,
-                     behind](const std::vector<at::Tensor>& grads) {
+  const bool is_first_chunk = *begun < cuts_.stages();
+  autograd::connect("stage's input backward", taken, {is_first_chunk ? autograd::anchor() : x},
+                    [this, begun = *begun, is_first_chunk, layer, rows, width, told,
+                     behind](const std::vector<at::Tensor>& grads) -> std::vector<at::Tensor> {
                       (void)back_at(begun, grads[0], rows, width);
-                      for (std::int64_t below = layer - 1; below >= 0; --below) {
-                        told(below);
-                        const std::optional<int> other = cuts_.begun_by(below);
-                        if (other) (void)back_at(*other, {}, rows, width);
+                      if (!is_first_chunk) {
+                        const std::int64_t own = end_of(begun - cuts_.stages());
+                        return {back_through(layer, own, rows, width, told)};
                       }
+                      (void)back_through(layer, 0, rows, width, told);
                       behind();
-                      return std::vector<at::Tensor>(1);
+                      return {at::Tensor()};
                     });
   return taken;
 }
 
-// The gradient of what the stage `begun` took, which the one before it gets.
+// The gradient of what the chunk `begun` took, which the one before it gets.
 at::Tensor Pipeline::back_at(int begun, const at::Tensor& gradient, std::int64_t rows,
                              std::int64_t width) const {
-  const bool has_none = stage() == begun && !gradient.defined();
-  return team_->handed(at_place(begun), at_place(begun - 1),
-                       has_none ? at::zeros({rows, width}) : gradient, {rows, width}, kBack);
+  const int from = cuts_.stage_of(begun), to = cuts_.stage_of(begun - 1);
+  const bool has_none = stage() == from && !gradient.defined();
+  return team_->handed(at_place(from), at_place(to), has_none ? at::zeros({rows, width}) : gradient,
+                       {rows, width}, kBack);
+}
+
+// Past the layers of other stages, from the one below `above` down to `lowest`. Returns what this
+// stage gets at the last of them, if it is the one before it.
+at::Tensor Pipeline::back_through(std::int64_t above, std::int64_t lowest, std::int64_t rows,
+                                  std::int64_t width, const Told& told) const {
+  at::Tensor gradient;
+  for (std::int64_t layer = above - 1; layer >= lowest; --layer) {
+    told(layer);
+    if (const std::optional<int> begun = cuts_.begun_by(layer))
+      gradient = back_at(*begun, {}, rows, width);
+  }
+  return gradient;
 }
 
 std::vector<at::Tensor> Pipeline::outputs(const at::Tensor& x, std::vector<at::Tensor> made,
@@ -74,17 +93,12 @@ std::vector<at::Tensor> Pipeline::outputs(const at::Tensor& x, std::vector<at::T
     with_graph.push_back(output);
   }
   if (with_graph.empty() || !autograd::needed({x})) return there;
+  const int last_own = cuts_.layers().ranks() - cuts_.stages() + stage();
   // They share the node, and are the tensors of `there`.
   autograd::connect("stage's outputs backward", with_graph, {x},
-                    [this, end = cuts_.layers().first(stage() + 1), layers = cuts_.layers().total(),
+                    [this, end = end_of(last_own), layers = cuts_.layers().total(),
                      rows = x.size(0), width = x.size(1), told](const std::vector<at::Tensor>&) {
-                      at::Tensor gradient;
-                      for (std::int64_t layer = layers - 1; layer >= end; --layer) {
-                        told(layer);
-                        if (const std::optional<int> begun = cuts_.begun_by(layer))
-                          gradient = back_at(*begun, {}, rows, width);
-                      }
-                      return std::vector<at::Tensor>{gradient};
+                      return std::vector<at::Tensor>{back_through(layers, end, rows, width, told)};
                     });
   return there;
 }

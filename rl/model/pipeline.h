@@ -14,10 +14,10 @@ namespace rl {
 
 /// Pipeline parallelism (Huang et al. 2019, "GPipe", arXiv:1811.06965): the ranks of a team are
 /// stages, each of which computes its own layers, of all rows. Every rank goes through all layers
-/// of a pass, and back, in the same order. At the border of two stages rows go from one to the
-/// other, and the other stages go past it. Where a stage has several ranks, each hands what it has
-/// to the one at its place in the other stage. The errors of the team's communicator end the pass.
-/// Borrows the team.
+/// of a pass, and back, in the same order. At the border of two chunks rows go from one stage to
+/// the other, and the other stages go past it. Where a stage has several ranks, each hands what it
+/// has to the one at its place in the other stage. The errors of the team's communicator end the
+/// pass. Borrows the team.
 class Pipeline {
  public:
   /// Is called with each layer in the backward pass; see LayerListener::before_backward.
@@ -33,9 +33,10 @@ class Pipeline {
   bool has(std::int64_t layer) const;
   const StageCuts& cuts() const { return cuts_; }
 
-  /// The pass comes to a layer, with this stage's output `x` [rows, width], if it has begun. Where
-  /// another stage begins there, x is handed on. Where this one begins, what it takes is returned,
-  /// with a graph if `trains`. The graph's way back ends with `behind`.
+  /// The pass comes to a layer, with the output `x` [rows, width] of this stage's last chunk, if
+  /// one has begun. Where a chunk of another stage begins there, x is handed on. Where one of this
+  /// stage begins, what it takes is returned, with a graph if `trains`. Its way back leads to x,
+  /// and from the first chunk to the first layer and `behind`.
   at::Tensor at_layer(std::int64_t layer, const at::Tensor& x, std::int64_t rows,
                       std::int64_t width, bool trains, const Told& told,
                       const Behind& behind) const;
@@ -57,6 +58,9 @@ class Pipeline {
   int at_place(int stage) const { return stage * stage_ranks() + team_->rank() % stage_ranks(); }
   at::Tensor back_at(int begun, const at::Tensor& gradient, std::int64_t rows,
                      std::int64_t width) const;
+  at::Tensor back_through(std::int64_t above, std::int64_t lowest, std::int64_t rows,
+                          std::int64_t width, const Told& told) const;
+  std::int64_t end_of(int chunk) const;
 
   const PassTeam* team_;
   StageCuts cuts_;

@@ -6,16 +6,17 @@
 
 namespace rl {
 
-using bound::Beside;
 using bound::exists;
+using bound::LinearAdapter;
 using bound::Mlp;
 using bound::Norm;
 using bound::Projection;
 
 std::vector<at::Tensor> Projector::operator()(const at::Tensor& x, const Projection& layers) const {
   std::vector<at::Tensor> y = ops::linear(pass_, x, layers.bases, own_rows());
-  for (std::size_t i = 0; i < layers.besides.size(); ++i) {
-    if (layers.besides[i].exists()) y[i] = ops::add(pass_, y[i], beside(x, layers.besides[i]));
+  for (std::size_t i = 0; i < layers.adapters.size(); ++i) {
+    if (layers.adapters[i].exists())
+      y[i] = ops::add(pass_, y[i], adapter_output(x, layers.adapters[i]));
   }
   return y;
 }
@@ -59,7 +60,7 @@ at::Tensor Projector::activated(kernel::Activation activation, const std::vector
 
 std::int64_t Projector::first_row() const { return rows_ ? rows_->first(pass_.team->rank()) : 0; }
 
-at::Tensor Projector::beside(const at::Tensor& x, const Beside& layer) const {
+at::Tensor Projector::adapter_output(const at::Tensor& x, const LinearAdapter& layer) const {
   const bool drops = dropout_ && layer.dropout > 0 && layer.a.weight.trained();
   const at::Tensor in =
       drops ? dropped_out(pass_.pool, x, layer.dropout, *dropout_, layer.module, first_row()) : x;

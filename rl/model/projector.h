@@ -62,7 +62,7 @@ class Projector {
  private:
   ops::Spread own_rows() const { return {.rows = rows_}; }
   std::int64_t first_row() const;
-  at::Tensor beside(const at::Tensor& x, const bound::Beside& layer) const;
+  at::Tensor adapter_output(const at::Tensor& x, const bound::LinearAdapter& layer) const;
 
   const PassContext pass_;
   const std::optional<DropoutPass> dropout_;

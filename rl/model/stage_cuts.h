@@ -13,18 +13,26 @@
 
 namespace rl {
 
-/// Layers are dealt in their order, unevenly where they do not divide. The first stage has the
+/// Layers are cut into chunks, unevenly where they do not divide, which the stages take in turn. Of
+/// two stages with two chunks each, the first one has chunks 0 and 2. The first stage has the
 /// embeddings, the last one the last norm, the output layer and heads. Both read the table of a
 /// tied output layer, and the last one adds up its gradient. A value.
 class StageCuts {
  public:
-  StageCuts(const ModelConfig& config, std::span<const ParameterSpec> specs, int stages);
+  /// `chunks`: of each stage.
+  StageCuts(const ModelConfig& config, std::span<const ParameterSpec> specs, int stages,
+            int chunks = 1);
 
-  int stages() const { return layers_.ranks(); }
-  /// The division of the layers over the stages.
+  int stages() const { return stages_; }
+  /// The division of the layers into the chunks of all stages.
   const ColumnCut& layers() const { return layers_; }
-  /// The stage that begins with that layer, but for the first one.
+  int stage_of(int chunk) const { return chunk % stages_; }
+  /// The chunk that has the layer.
+  int chunk_of(std::int64_t layer) const;
+  /// The chunk that begins with that layer, but for the first one.
   std::optional<int> begun_by(std::int64_t layer) const;
+  /// How many layers a stage has.
+  std::int64_t layers_of(int stage) const;
   /// Whether embeddings and output layer are one.
   bool is_tied() const { return tied_; }
 
@@ -36,6 +44,7 @@ class StageCuts {
   }
 
  private:
+  int stages_ = 1;
   ColumnCut layers_;
   bool tied_ = false;
   std::vector<RangeSet> used_;

@@ -20,9 +20,18 @@ struct Channel {
   std::uint64_t number = 0;
   const char* what = "";
 };
-constexpr Channel kActivations{0, "activations of a stage"};
-constexpr Channel kBackward{1, "gradients of a stage"};
+constexpr std::uint64_t kKinds = 3;
 constexpr Channel kEmbeddings{2, "gradients of embeddings"};
+
+// Two stages may have several borders in common. Each has its own channels, those of the chunk
+// behind it: passes come to it in one order.
+Channel activations(int chunk) {
+  return {kKinds * static_cast<std::uint64_t>(chunk), "activations of a stage"};
+}
+
+Channel gradients(int chunk) {
+  return {kKinds * static_cast<std::uint64_t>(chunk) + 1, "gradients of a stage"};
+}
 
 // An undefined tensor is an empty message.
 void send(PeerMessages& links, int peer, const at::Tensor& t, const Channel& channel) {
@@ -47,29 +56,29 @@ at::Tensor receive(PeerMessages& links, int peer, at::IntArrayRef shape, const C
 
 }  // namespace
 
-at::Tensor StageStream::taken(std::int64_t rows, std::int64_t width, bool trains) const {
-  at::Tensor x = receive(*links_.stages, stage() - 1, {rows, width}, kActivations);
+at::Tensor StageStream::taken(int chunk, std::int64_t rows, std::int64_t width, bool trains) const {
+  at::Tensor x = receive(*links_.stages, stage_of(chunk - 1), {rows, width}, activations(chunk));
   if (!x.defined()) throw_unless_ok(runtime::internal_error("no activations of a pass with rows"));
   if (!trains || !c10::GradMode::is_enabled()) return x;
   autograd::connect("stage's input backward", x, {autograd::anchor()},
-                    [this](const std::vector<at::Tensor>& grads) {
-                      send(*links_.stages, stage() - 1, grads[0], kBackward);
+                    [this, chunk](const std::vector<at::Tensor>& grads) {
+                      send(*links_.stages, stage_of(chunk - 1), grads[0], gradients(chunk));
                       return std::vector<at::Tensor>(1);
                     });
   return x;
 }
 
-void StageStream::give(const at::Tensor& output) const {
-  send(*links_.stages, stage() + 1, output, kActivations);
+void StageStream::give(int chunk, const at::Tensor& output) const {
+  send(*links_.stages, stage_of(chunk + 1), output, activations(chunk + 1));
 }
 
-at::Tensor StageStream::taken_back(const at::Tensor& output) const {
-  return receive(*links_.stages, stage() + 1, output.sizes(), kBackward);
+at::Tensor StageStream::taken_back(int chunk, const at::Tensor& output) const {
+  return receive(*links_.stages, stage_of(chunk + 1), output.sizes(), gradients(chunk + 1));
 }
 
-void StageStream::give_back_nothing(bool tied) const {
-  if (!is_first()) send(*links_.stages, stage() - 1, {}, kBackward);
-  if (is_first() && tied) send(*links_.stages, stages() - 1, {}, kEmbeddings);
+void StageStream::give_back_nothing(int chunk, bool tied) const {
+  if (chunk > 0) send(*links_.stages, stage_of(chunk - 1), {}, gradients(chunk));
+  if (chunk == 0 && tied) send(*links_.stages, stages() - 1, {}, kEmbeddings);
 }
 
 at::Tensor StageStream::giving_gradient_to_last(const at::Tensor& embeddings) const {

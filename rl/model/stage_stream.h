@@ -11,27 +11,35 @@
 namespace rl {
 
 /// 1F1B (Narayanan et al. 2019, "PipeDream", 2021, arXiv:2104.04473): a stage hands rows on and
-/// begins the next pass. Each stage makes its forward passes in one order, and its backward passes
-/// in the same order. How it interleaves the two is its own affair. One thread at a time. Borrows
-/// the links, whose errors end the pass as a StatusException.
+/// begins the next pass. A chunk makes its forward passes in one order, and its backward passes in
+/// the same order. How a stage interleaves these, and those of its chunks, is its own affair. One
+/// thread at a time. Borrows the links, whose errors end the pass as a StatusException.
 class StageStream {
  public:
-  explicit StageStream(const PipelineLinks& links) : links_(links) {}
+  /// `chunks`: of each stage; see StageCuts.
+  explicit StageStream(const PipelineLinks& links, int chunks = 1)
+      : links_(links), chunks_(chunks) {}
 
   int stage() const { return links_.stages->rank(); }
   int stages() const { return links_.stages->size(); }
   bool is_first() const { return stage() == 0; }
   bool is_last() const { return stage() + 1 == stages(); }
 
-  /// What the stage before this one gives for the next pass, [rows, width]; with a graph if
-  /// `trains`, whose way back sends the gradient there.
-  at::Tensor taken(std::int64_t rows, std::int64_t width, bool trains) const;
-  /// Sends this stage's output to the next one.
-  void give(const at::Tensor& output) const;
+  /// Of each stage.
+  int chunks() const { return chunks_; }
+  /// This stage's chunk of that number among its own, as one of all chunks.
+  int chunk_at(int own) const { return own * stages() + stage(); }
+  bool ends_with(int chunk) const { return chunk + 1 == chunks_ * stages(); }
+
+  /// What the chunk before this stage's `chunk` gives for its next pass, [rows, width]. With a
+  /// graph if `trains`, whose way back sends the gradient there.
+  at::Tensor taken(int chunk, std::int64_t rows, std::int64_t width, bool trains) const;
+  /// Sends that chunk's output to the next one.
+  void give(int chunk, const at::Tensor& output) const;
   /// The gradient of an output of that shape; undefined: nothing is learned from the pass.
-  at::Tensor taken_back(const at::Tensor& output) const;
+  at::Tensor taken_back(int chunk, const at::Tensor& output) const;
   /// Sends on that nothing is learned from the pass; with `tied` also of the embeddings.
-  void give_back_nothing(bool tied) const;
+  void give_back_nothing(int chunk, bool tied) const;
 
   /// On the first stage: the embeddings, whose gradient is the last stage's to add.
   at::Tensor giving_gradient_to_last(const at::Tensor& embeddings) const;
@@ -46,7 +54,10 @@ class StageStream {
   void progress() const;
 
  private:
+  int stage_of(int chunk) const { return chunk % stages(); }
+
   const PipelineLinks& links_;
+  const int chunks_;
   TiedTableSum tied_table_;
 };
 

@@ -18,6 +18,7 @@
 #include "rl/model/ops.h"
 #include "rl/model/pass_parts.h"
 #include "rl/model/pass_team.h"
+#include "rl/model/stage_stream.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -245,13 +246,14 @@ void Transformer::settle_embeddings(const forward::Rows& rows) const {
   passes().settle_embeddings(rows);
 }
 
-Result<StagePass> Transformer::stage_pass(const PackedBatch& batch, const OutputOptions& options,
+Result<ChunkPass> Transformer::chunk_pass(int chunk, const PackedBatch& batch,
+                                          const OutputOptions& options,
                                           const PassOptions& how) const {
   if (Status status = check_outputs(batch, options); !status.ok()) return status;
-  return guarded<StagePass>(kForward, [&] {
-    StagePass made{.rows = rows_of(batch), .hidden = {}, .outputs = {}};
-    made.hidden = passes().stage_states(made.rows, attend({*pool_, how}, made.rows), how);
-    if (passes().makes_outputs())
+  return guarded<ChunkPass>(kForward, [&] {
+    ChunkPass made{.rows = rows_of(batch), .hidden = {}, .outputs = {}};
+    made.hidden = passes().chunk_states(chunk, made.rows, attend({*pool_, how}, made.rows), how);
+    if (stream()->ends_with(chunk))
       made.outputs = outputs_of(made.hidden, *made.rows, batch, options, how);
     return made;
   });

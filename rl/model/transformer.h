@@ -75,11 +75,11 @@ struct Outputs {
   at::Tensor of_logits_NK = {};  // as OutputOptions::of_logits; carries the graph
 };
 
-/// What a stage of a pipeline made of a pass.
-struct StagePass {
+/// What a chunk of a pipeline's stage made of a pass.
+struct ChunkPass {
   std::shared_ptr<const forward::Rows> rows;
   at::Tensor hidden;  // of its last layer, with the graph
-  Outputs outputs;    // of the last stage
+  Outputs outputs;    // of the last chunk
 };
 
 struct TransformerOptions {
@@ -156,9 +156,9 @@ class Transformer {
 
   /// null: one pass goes after the other.
   StageStream* stream() const;
-  /// This stage's part of a pass. Errors as outputs().
-  runtime::Result<StagePass> stage_pass(const PackedBatch& batch, const OutputOptions& options,
-                                        const PassOptions& how) const;
+  /// The part of a chunk of this stage in a pass. Errors as outputs().
+  runtime::Result<ChunkPass> chunk_pass(int chunk, const PackedBatch& batch,
+                                        const OutputOptions& options, const PassOptions& how) const;
   /// See Graph; they throw what ATen throws, and a StatusException.
   bool has_tied_stages() const;
   void wait_for_embeddings(const forward::Rows& rows, bool learns) const;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "rl/checkpoint/checkpoint.h"
+#include "rl/mesh/pass_streaming.h"
 #include "rl/mesh/range_pieces.h"
 #include "rl/model/family.h"
 #include "rl/model/guarded.h"
@@ -102,9 +103,8 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
     CHECK(ranks.team == nullptr);
   }
   if (ranks.team) {
-    // At level 3 all ranks gather a unit together, in each pass.
-    const bool streams = options_.zero != ZeroLevel::kWeights;
-    team_.emplace(*communicator_, ranks, options_.sharing, streams);
+    team_.emplace(*communicator_, ranks, options_.sharing,
+                  streams_passes(options_.sharing, options_.zero));
     CHECK(model_->share_passes(team_->team()).ok());
     options_.zero = std::max(options_.zero, ZeroLevel::kGradients);
   }
@@ -334,7 +334,7 @@ Result<bool> Learner::agree_on_parts(const std::filesystem::path& root) {
   const Result<bool> seen = all_ranks_see(*communicator_, root);
   if (!seen.ok()) return seen;
   writes_part_ = *seen;
-  if (!*seen && communicator_->rank() == 0 && !std::exchange(told_of_collecting_, true)) {
+  if (!*seen && communicator_->rank() == 0 && !std::exchange(logged_collecting_, true)) {
     LOG(warn,
         "not all workers see {}: the first one writes checkpoints, for which it gets the others' "
         "parts and needs the memory. On a file system that all nodes share, each writes its part",

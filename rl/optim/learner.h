@@ -230,7 +230,7 @@ class Learner {
   std::vector<at::Tensor> collected_;  // by collect_state()
   at::Tensor collected_weights_;
   bool writes_part_ = false;  // as agree_on_parts() said last
-  bool told_of_collecting_ = false;
+  bool logged_collecting_ = false;
   PackedRanges all_;  // of what is trained
   // Where the model is on another device, what the optimizer works on: the weights and the
   // gradients on the host, of the arena's size.

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numbers>
 #include <string>
+
+#include "rl/config/number_text.h"
 
 namespace rl {
 namespace {
@@ -38,12 +39,6 @@ const char* name_of(LrScheduleOptions::Kind kind) {
   return "";
 }
 
-std::string rate_number(double rate) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", rate);
-  return text;
-}
-
 }  // namespace
 
 double learning_rate(const LrScheduleOptions& options, std::int64_t step) {
@@ -69,12 +64,12 @@ runtime::Result<LrScheduleOptions::Kind> parse_lr_schedule(std::string_view name
 }
 
 std::string schedule_text(const LrScheduleOptions& options) {
-  std::string text = rate_number(options.peak);
+  std::string text = number_text(options.peak);
   if (options.warmup_steps > 0)
     text += ", after a warm-up of " + std::to_string(options.warmup_steps) + " step(s)";
   text += std::string(", ") + name_of(options.kind);
   if (options.kind == LrScheduleOptions::Kind::kConstant) return text;
-  text += " to " + rate_number(options.peak * options.min_ratio);
+  text += " to " + number_text(options.peak * options.min_ratio);
   return options.total_steps < 1 ? text : text + " at step " + std::to_string(options.total_steps);
 }
 

@@ -21,7 +21,8 @@ PassRanks::PassRanks(const Communicator& all, TrainingRanks& ranks, const PassSh
   CHECK((stage_links_ ? stage_links_->size() : 1) == sharing.ranks);
   CHECK(!stage_links_ || stage_links_->rank() == links_->rank() % sharing.ranks);
   if (stage_links_) stage_.emplace(*stage_links_, sharing.cut);
-  team_.emplace(*links_, static_cast<int>(sharing.stages), stage_ ? &*stage_ : nullptr,
+  team_.emplace(*links_, static_cast<int>(sharing.stages), static_cast<int>(sharing.chunks),
+                stage_ ? &*stage_ : nullptr,
                 streams && sharing.ranks == 1 ? pipeline_links_.get() : nullptr);
 }
 

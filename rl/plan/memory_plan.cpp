@@ -4,12 +4,15 @@
 #include <cstdio>
 
 #include "rl/comm/communicator.h"
+#include "rl/config/number_text.h"
+#include "rl/mesh/pass_schedule.h"
 #include "rl/model/arena_units.h"
 #include "rl/model/family.h"
 #include "rl/model/ops.h"
 #include "rl/model/padded_attention.h"
 #include "rl/model/parameters.h"
 #include "rl/model/pass_parts.h"
+#include "rl/model/stage_cuts.h"
 #include "rl/model/transformer.h"
 #include "rl/optim/hidden_matrices.h"
 #include "rl/optim/optimizer_shards.h"
@@ -88,16 +91,43 @@ Sharding sharding_of(const MemoryOptions& options) {
           .weights = level == ZeroLevel::kWeights};
 }
 
-// Of a leaf, in a pipeline whose stages go on to the next one; see StreamedPasses.
-std::int64_t passes_in_flight(const MemoryOptions& options) {
-  const bool streams = options.sharing.ranks == 1 && options.zero != ZeroLevel::kWeights;
-  return streams && !options.one_pass_leaves ? options.sharing.stages : 1;
+// Whether a pipeline's stages go on to the next pass of a leaf; see StreamedPasses.
+bool streams(const MemoryOptions& options) {
+  return options.sharing.stages > 1 && options.sharing.ranks == 1 &&
+         options.zero != ZeroLevel::kWeights && !options.one_pass_leaves;
+}
+
+// The activations that a stage of it has at a time, of N bytes of a pass through all its chunks.
+std::int64_t in_flight_bytes(std::int64_t pass, int stage, const MemoryOptions& options) {
+  if (!streams(options)) return pass;
+  const auto stages = static_cast<int>(options.sharing.stages);
+  const auto chunks = static_cast<int>(options.sharing.chunks);
+  return chunks_in_flight_max(stage, stages, chunks) * pass / chunks;
+}
+
+// The passes whose embeddings' gradients the last stage waits for while it goes on.
+std::int64_t waiting_passes_max(const MemoryOptions& options) {
+  if (!streams(options)) return 0;
+  constexpr std::size_t kGroups = 4;  // from the second on the number stays the same
+  const std::vector<std::size_t> waiting = passes_not_through(
+      static_cast<int>(options.sharing.stages), static_cast<int>(options.sharing.chunks),
+      kGroups * static_cast<std::size_t>(options.sharing.stages));
+  return static_cast<std::int64_t>(*std::max_element(waiting.begin(), waiting.end()));
+}
+
+// Of the stage that has the most.
+std::int64_t layers_of_stage(const ModelConfig& config, const PassSharing& sharing) {
+  const auto stages = static_cast<int>(sharing.stages);
+  const StageCuts cuts(config, parameter_layout(config), stages, static_cast<int>(sharing.chunks));
+  std::int64_t most = 0;
+  for (int stage = 0; stage < stages; ++stage) most = std::max(most, cuts.layers_of(stage));
+  return most;
 }
 
 // What the last stage keeps of other passes until the gradients of their embeddings have come; see
 // TiedTableSum.
 std::int64_t waiting_rows_bytes(const ModelConfig& config, const MemoryOptions& options) {
-  const std::int64_t others = passes_in_flight(options) - 1;
+  const std::int64_t others = waiting_passes_max(options);
   const bool is_trained = config.tie_word_embeddings && options.trained_elements < 0;
   if (others == 0 || !is_trained) return 0;
   const std::int64_t rows = std::min(config.vocab_size, others * options.forward_tokens);
@@ -219,12 +249,6 @@ void add_matrices(std::vector<MemoryPart>& parts, const ModelConfig& config,
   parts.push_back({kMatricesPart, bytes});
 }
 
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
 }  // namespace
 
 bool is_of_passes(const MemoryPart& part) {
@@ -343,7 +367,7 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
   std::int64_t layers = config.layers;  // that a worker has
   if (options.sharing.stages > 1) {
-    layers = (config.layers + options.sharing.stages - 1) / options.sharing.stages;
+    layers = layers_of_stage(config, options.sharing);
     kept = kept / config.layers * layers;
   }
   if (options.sharing.ranks > 1) {
@@ -357,8 +381,10 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
       options.recompute_layers ? kept / layers + layers * config.hidden_size * kElement : kept;
   // Of a pipeline the first stage has the most passes in flight, and the last one has the logits.
   const std::int64_t pass = options.forward_tokens * token, logits = logit_bytes(config, options);
-  parts.push_back({"activations", std::max(pass + logits + waiting_rows_bytes(config, options),
-                                           passes_in_flight(options) * pass)});
+  const auto last = static_cast<int>(options.sharing.stages) - 1;
+  parts.push_back({"activations", std::max(in_flight_bytes(pass, last, options) + logits +
+                                               waiting_rows_bytes(config, options),
+                                           in_flight_bytes(pass, /*stage=*/0, options))});
   // The output layer's weight while its log-probs are known and not yet gone back through, and what
   // a layer's products round: its weights, its rows.
   const std::int64_t widest = std::max(config.intermediate_size, config.heads * config.head_dim);
@@ -431,7 +457,7 @@ Result<std::int64_t> plan_cache(const CachePlan& plan) {
       " for passes, keys and values of one sequence of " + std::to_string(plan.longest) +
       " tokens (" + bytes_text(sequence) +
       ") do not fit; raise actor_rollout_ref.rollout.gpu_memory_utilization (" +
-      short_number(plan.utilization) +
+      number_text(plan.utilization) +
       "), or lower actor_rollout_ref.actor.ppo_max_token_len_per_gpu or "
       "data.max_response_length");
 }
@@ -446,7 +472,7 @@ bool is_of_device_passes(const MemoryPart& part) {
 }  // namespace
 
 DeviceMemory device_memory(const RoleMemory& role) {
-  DeviceMemory memory{.beside_others = role.beside_others};
+  DeviceMemory memory{.concurrent = role.concurrent};
   bool has_model = false;
   for (const MemoryPart& part : role.parts) {
     if (part.name == "weights") (role.weights_leave ? memory.at_work : memory.always) += part.bytes;
@@ -473,7 +499,7 @@ std::int64_t device_peak(std::span<const DeviceMemory> roles) {
   std::int64_t always = 0, at_work = 0, concurrent = 0;
   for (const DeviceMemory& role : roles) {
     always += role.always;
-    if (role.beside_others)
+    if (role.concurrent)
       concurrent += role.at_work;
     else
       at_work = std::max(at_work, role.at_work);

@@ -27,7 +27,7 @@ struct RoleMemory {
   std::vector<MemoryPart> parts;
   bool weights_leave = false;  // the device, between calls; see OffloadOptions
   bool gradients_leave = false;
-  bool beside_others = false;  // at work while others are: the reward, while a reference scores
+  bool concurrent = false;  // at work while others are: the reward, while a reference scores
   bool devices_of_its_own = false;  // what generates a step ahead
 
   std::int64_t total() const;
@@ -92,7 +92,7 @@ std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOp
 struct DeviceMemory {
   std::int64_t always = 0;
   std::int64_t at_work = 0;  // next to it, while one of its calls goes on
-  bool beside_others = false;
+  bool concurrent = false;
 };
 
 /// What a process with a model takes of a CUDA device next to tensors. That is its context with the

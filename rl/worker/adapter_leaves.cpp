@@ -42,7 +42,8 @@ AdapterLeaves::AdapterLeaves(Transformer& model) : model_(model) {
   if (!sharing.deals_weights()) return;
   stage_ranks_ = static_cast<int>(sharing.ranks);
   const std::span<const ParameterSpec> specs = model.parameters().specs();
-  const StageCuts layers(model.config(), specs, static_cast<int>(sharing.stages));
+  const StageCuts layers(model.config(), specs, static_cast<int>(sharing.stages),
+                         static_cast<int>(sharing.chunks));
   const PassParts parts = pass_parts(model.config(), specs, sharing);
   for (const LoraModule& lora : adapter->modules()) {
     const ArenaRange weight = range_of(model.parameters(), lora.weight);

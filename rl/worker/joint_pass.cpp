@@ -10,7 +10,7 @@
 #include "rl/model/pass_team.h"
 #include "rl/model/tensor_list.h"
 #include "rl/worker/shared_pass.h"
-#include "runtime/codec/codec.h"
+#include "rl/worker/value_bytes.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -52,19 +52,14 @@ Result<PackedBatch> JointPass::packed(const MicroBatch& rows, const PassInput& i
   return guarded<PackedBatch>("the rows of a joint pass", [&]() -> Result<PackedBatch> {
     last_tokens_only_ = input.wanted.last_tokens_only;
     own_ = pack_unless_idle(rows, input);
-    runtime::Encoder encoder;
-    runtime::Codec<PackedBatch>::encode(encoder, own_);
-    std::vector<std::byte> bytes(encoder.size());
-    encoder.gather(bytes);
+    const std::vector<std::byte> bytes = encode_values(own_);
     PackedBatch all;
     ends_.clear();
     const PassTeam& team = *model_.team();
     for (int rank = 0; rank < team.size(); ++rank) {
       const std::vector<std::byte> told = team.from(rank, bytes, "rows of a pass");
-      runtime::Decoder decoder(runtime::Buffer::copy_of(told));
       PackedBatch part;
-      runtime::Codec<PackedBatch>::decode(decoder, part);
-      if (const Status status = decoder.finish(); !status.ok()) return status;
+      if (const Status status = decode_values(told, part); !status.ok()) return status;
       append(all, part);
     }
     return all;

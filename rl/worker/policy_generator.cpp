@@ -77,7 +77,7 @@ class FinishedResponses {
 
 Result<RolloutBatch> PolicyGenerator::generate(const PromptBatch& prompts, bool validation,
                                                const OnFinished& on_finished) {
-  return draw(prompts, validation ? options_.validation : options_.training, on_finished);
+  return generate_with(prompts, validation ? options_.validation : options_.training, on_finished);
 }
 
 Result<RolloutBatch> PolicyGenerator::generate_greedy(const PromptBatch& prompts) {
@@ -87,11 +87,12 @@ Result<RolloutBatch> PolicyGenerator::generate_greedy(const PromptBatch& prompts
   greedy.top_p = 1.0F;
   greedy.top_k = -1;
   greedy.first_temperature = 0.0F;
-  return draw(prompts, greedy);
+  return generate_with(prompts, greedy);
 }
 
-Result<RolloutBatch> PolicyGenerator::draw(const PromptBatch& prompts, const SamplingOptions& how,
-                                           const OnFinished& on_finished) {
+Result<RolloutBatch> PolicyGenerator::generate_with(const PromptBatch& prompts,
+                                                    const SamplingOptions& how,
+                                                    const OnFinished& on_finished) {
   if (!prompts.ids.consistent() ||
       static_cast<std::int64_t>(prompts.seeds.size()) != prompts.ids.rows()) {
     return runtime::invalid_argument("generate: a seed for each prompt is needed");

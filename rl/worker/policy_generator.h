@@ -81,8 +81,9 @@ class PolicyGenerator {
   const Engine& engine() const { return *engine_; }
 
  private:
-  runtime::Result<RolloutBatch> draw(const PromptBatch& prompts, const SamplingOptions& how,
-                                     const OnFinished& on_finished = nullptr);
+  runtime::Result<RolloutBatch> generate_with(const PromptBatch& prompts,
+                                              const SamplingOptions& how,
+                                              const OnFinished& on_finished = nullptr);
   runtime::Result<RolloutBatch> converse(const PromptBatch& prompts, const Request& like);
 
   GeneratorOptions options_;

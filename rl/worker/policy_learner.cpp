@@ -136,14 +136,14 @@ Result<TokenEstimates> PolicyLearner::estimate(const RolloutBatch& batch,
                                                std::span<const float> reference_logprobs,
                                                const EstimateTask& task) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
-  if (traits_of(options_.estimates.estimator).needs_probabilities) {
+  if (options_.estimates.estimator->traits().needs_probabilities) {
     const Offload::Stay here = learner_.stay();
     const Result<Probabilities> of_tokens =
         probabilities(scoring(), batch, options_, task.micro_batches);
     if (!of_tokens.ok()) return of_tokens.status();
     return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates, *of_tokens);
   }
-  if (!traits_of(options_.estimates.estimator).needs_critic)
+  if (!options_.estimates.estimator->traits().needs_critic)
     return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates);
   if (!options_.critic)
     return runtime::invalid_argument("estimate: this policy has no critic on its backbone");

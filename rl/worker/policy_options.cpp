@@ -197,9 +197,9 @@ Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(cons
   options.seed = static_cast<std::uint64_t>(read.find_int("trainer.seed").value_or(0));
   if (!read.status().ok()) return read.status();
   if (!shared) return std::optional<SharedCriticOptions>();
-  const Result<AdvantageEstimator> named = parse_advantage_estimator(estimator);
+  const Result<const AdvantageEstimator*> named = parse_advantage_estimator(estimator);
   if (!named.ok()) return named.status().with_context("algorithm.adv_estimator");
-  if (!traits_of(*named).needs_critic) {
+  if (!(*named)->traits().needs_critic) {
     return runtime::invalid_argument(
         std::string(kSharedHead) +
         "=true puts the critic's head on the policy, and algorithm.adv_estimator=" + estimator +
@@ -322,24 +322,25 @@ Status check_lengths(const Config& config, const PolicyOptions& options,
 Status settle_precision(const Config& config, ConfigReader& read, PolicyOptions& options) {
   const std::string key = std::string(kActor) + "fsdp_config.dtype";
   const bool replays = read.find_bool("sample_store.enable").value_or(false);
-  const bool draws_beside = !read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true);
+  const bool generates_separately =
+      !read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true);
   const std::string mode = read.find_string("trainer.v1.trainer_mode").value_or("sync");
-  const bool draws_ahead = mode == "separate_async" || mode == "colocate_async";
-  options.samples_are_older = replays || draws_beside || draws_ahead;
+  const bool generates_ahead = mode == "separate_async" || mode == "colocate_async";
+  options.samples_are_older = replays || generates_separately || generates_ahead;
   if (read.status().ok() && options.learner.zero == ZeroLevel::kWeights &&
-      (draws_beside || draws_ahead)) {
+      (generates_separately || generates_ahead)) {
     return config.out_of_range(zero_level_key(kActorRole),
                                "at most 2 with " +
-                                   (draws_ahead ? "trainer.v1.trainer_mode=" + mode
-                                                : "actor_rollout_ref.hybrid_engine=false") +
+                                   (generates_ahead ? "trainer.v1.trainer_mode=" + mode
+                                                    : "actor_rollout_ref.hybrid_engine=false") +
                                    ": weights go from one worker to those that generate");
   }
   if (!read.status().ok()) return read.status();
   if (options.samples_are_older && !config.is_set(key)) options.bf16 = false;
   if (!options.bf16 || !options.samples_are_older) return {};
-  const std::string why = replays       ? "sample_store.enable=true"
-                          : draws_ahead ? "trainer.v1.trainer_mode=" + mode
-                                        : "actor_rollout_ref.hybrid_engine=false";
+  const std::string why = replays           ? "sample_store.enable=true"
+                          : generates_ahead ? "trainer.v1.trainer_mode=" + mode
+                                            : "actor_rollout_ref.hybrid_engine=false";
   return runtime::unimplemented(key + "=bfloat16 with " + why +
                                 ": samples of earlier weights need the log-probs of their "
                                 "generation; set only one of the two");

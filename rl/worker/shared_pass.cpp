@@ -10,7 +10,7 @@
 #include "rl/model/pass_team.h"
 #include "rl/model/tensor_list.h"
 #include "rl/worker/adapter_leaves.h"
-#include "runtime/codec/codec.h"
+#include "rl/worker/value_bytes.h"
 
 namespace rl {
 
@@ -36,21 +36,12 @@ Result<PackedBatch> SharedPass::packed(const std::function<PackedBatch()>& pack)
     std::vector<std::byte> bytes;
     DropoutPasses& drops = model_.dropout_passes();
     drops.follow(std::nullopt);
-    if (is_own()) {
-      runtime::Encoder encoder;
-      runtime::Codec<PackedBatch>::encode(encoder, batch);
-      runtime::Codec<DropoutPass>::encode(encoder, drops.next());
-      bytes.resize(encoder.size());
-      encoder.gather(bytes);
-    }
+    if (is_own()) bytes = encode_values(batch, drops.next());
     const std::vector<std::byte> told = model_.team()->from(turn_, bytes, "rows of a pass");
     if (is_own()) return batch;
-    runtime::Decoder decoder(runtime::Buffer::copy_of(told));
-    runtime::Codec<PackedBatch>::decode(decoder, batch);
     DropoutPass dropped;
-    runtime::Codec<DropoutPass>::decode(decoder, dropped);
+    if (const Status status = decode_values(told, batch, dropped); !status.ok()) return status;
     drops.follow(dropped);
-    if (const Status status = decoder.finish(); !status.ok()) return status;
     return batch;
   });
 }

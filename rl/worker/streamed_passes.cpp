@@ -84,24 +84,22 @@ Status StreamedPasses::pack(std::span<const MicroBatch> micro_batches, const Pas
     Result<PackedBatch> packed = shared.packed(rows, input);
     if (!packed.ok()) return packed.status();
     if (packed->ids.empty()) continue;
-    passes_.push_back({rows, std::move(*packed), model_.dropout_passes().take()});
+    passes_.push_back({rows, std::move(*packed), model_.dropout_passes().take(), {}});
   }
   return {};
 }
 
 Status StreamedPasses::run(const PassInput& input, const Passes::Loss& loss, Metrics& metrics) {
-  const std::size_t count = passes_.size();
-  const auto behind = static_cast<std::size_t>(stream_.stages() - 1 - stream_.stage());
-  const std::size_t ahead = std::min(behind, count);
-  for (std::size_t next = 0; next < count + ahead; ++next) {
-    if (next < count) {
-      if (const Status made = forward(passes_[next], input); !made.ok()) return made;
+  const int stages = stream_.stages(), chunks = stream_.chunks();
+  embedded_max_ = passes_not_through(stages, chunks, passes_.size());
+  for (const PassStep& step : pass_schedule(stream_.stage(), stages, chunks, passes_.size())) {
+    if (!step.is_backward) {
+      if (const Status made = forward(step, input); !made.ok()) return made;
+      continue;
     }
-    if (next < ahead) continue;
-    Pass& pass = passes_[next - ahead];
-    if (const Status back = backward(pass, loss, metrics); !back.ok()) return back;
-    pass.made = {};
-    model_.end_pass();
+    if (const Status back = backward(step, loss, metrics); !back.ok()) return back;
+    passes_[step.pass].made[static_cast<std::size_t>(step.chunk)] = {};
+    if (step.chunk == 0) model_.end_pass();
   }
   settle_embeddings(0);
   const PipelineLinks& links = stream_.links();
@@ -109,29 +107,36 @@ Status StreamedPasses::run(const PassInput& input, const Passes::Loss& loss, Met
   return stream_.is_last() ? links.losses->flush() : Status();
 }
 
-Status StreamedPasses::forward(Pass& pass, const PassInput& input) {
+Status StreamedPasses::forward(const PassStep& step, const PassInput& input) {
+  Pass& pass = passes_[step.pass];
+  const int chunk = stream_.chunk_at(step.chunk);
   model_.dropout_passes().follow(pass.dropped);
-  Result<StagePass> made = model_.stage_pass(pass.packed, input.wanted, options_);
+  Result<ChunkPass> made = model_.chunk_pass(chunk, pass.packed, input.wanted, options_);
   if (!made.ok()) return made.status();
-  pass.made = std::move(*made);
-  if (!stream_.is_last() || is_own()) return {};
-  return send(*stream_.links().losses, turn_, listed(pass.made.outputs), "outputs of a pass");
+  pass.made.push_back(std::move(*made));
+  if (!stream_.ends_with(chunk) || is_own()) return {};
+  return send(*stream_.links().losses, turn_, listed(pass.made.back().outputs),
+              "outputs of a pass");
 }
 
-Status StreamedPasses::backward(Pass& pass, const Passes::Loss& loss, Metrics& metrics) {
-  if (stream_.is_last()) return backward_of_last(pass, loss, metrics);
-  const at::Tensor gradient = stream_.taken_back(pass.made.hidden);
+Status StreamedPasses::backward(const PassStep& step, const Passes::Loss& loss, Metrics& metrics) {
+  Pass& pass = passes_[step.pass];
+  const int chunk = stream_.chunk_at(step.chunk);
+  if (stream_.ends_with(chunk)) return backward_of_last(pass, loss, metrics);
+  const at::Tensor& hidden = pass.made[static_cast<std::size_t>(step.chunk)].hidden;
+  const at::Tensor gradient = stream_.taken_back(chunk, hidden);
   if (gradient.defined())
-    autograd::backward({pass.made.hidden}, {gradient});
+    autograd::backward({hidden}, {gradient});
   else
-    stream_.give_back_nothing(model_.has_tied_stages());
+    stream_.give_back_nothing(chunk, model_.has_tied_stages());
   return {};
 }
 
 Status StreamedPasses::backward_of_last(Pass& pass, const Passes::Loss& loss, Metrics& metrics) {
+  const ChunkPass& made = pass.made.back();
   std::vector<at::Tensor> gradients;
   if (is_own()) {
-    auto own = output_gradients(pass.made.outputs, [&](const Outputs& outputs) {
+    auto own = output_gradients(made.outputs, [&](const Outputs& outputs) {
       return loss(outputs, pass.rows, pass.packed, metrics);
     });
     if (!own.ok()) return own.status();
@@ -144,14 +149,14 @@ Status StreamedPasses::backward_of_last(Pass& pass, const Passes::Loss& loss, Me
     if (!told.ok()) return told.status();
     gradients = std::move(*told);
   }
-  // Those before have sent theirs: the first stage made this pass after it had gone back through
+  // Those before have sent theirs: the first stage began this pass after it had gone back through
   // them.
-  settle_embeddings(static_cast<std::size_t>(stream_.stages()) - 1);
-  const bool learns = backward_from(pass.made.outputs, gradients);
-  if (!learns) stream_.give_back_nothing(/*tied=*/false);
+  settle_embeddings(embedded_max_[static_cast<std::size_t>(&pass - passes_.data())]);
+  const bool learns = backward_from(made.outputs, gradients);
+  if (!learns) stream_.give_back_nothing(stream_.chunk_at(stream_.chunks() - 1), /*tied=*/false);
   if (!model_.has_tied_stages()) return {};
-  model_.wait_for_embeddings(*pass.made.rows, learns);
-  embedded_.push_back(pass.made.rows);
+  model_.wait_for_embeddings(*made.rows, learns);
+  embedded_.push_back(made.rows);
   return {};
 }
 

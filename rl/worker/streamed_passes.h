@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "rl/batch/batch_plan.h"
+#include "rl/mesh/pass_schedule.h"
 #include "rl/metrics/metrics.h"
 #include "rl/model/dropout.h"
 #include "rl/model/pass_options.h"
@@ -17,12 +19,12 @@
 
 namespace rl {
 
-/// 1F1B (Narayanan et al. 2021, arXiv:2104.04473): a stage of S makes as many forward passes ahead
-/// as there are stages behind it. Then it makes a forward and a backward pass in turn. With n
-/// passes the stages wait (S - 1) / (n + S - 1) of the time. Gradients are added in the order of
-/// passes, so that they have the bits of passes one after the other. Memory: a stage has the
-/// activations of up to S passes at a time. The ranks are stages of one rank each, of a model whose
-/// stream() is not null; all of them call it with as many micro-batches. Borrows the model.
+/// 1F1B (Narayanan et al. 2021, arXiv:2104.04473): a stage makes some forward passes ahead, and
+/// then a forward and a backward pass in turn; see pass_schedule(). Gradients are added in the
+/// order of passes, so that they have the bits of passes one after the other. Memory: a stage has
+/// the activations of chunks_in_flight_max() chunks' passes at a time. The ranks are stages of one
+/// rank each, of a model whose stream() is not null; all of them call it with as many
+/// micro-batches. Borrows the model.
 class StreamedPasses {
  public:
   /// Passes of the rank at that position, where the loss is computed: the others' gradients come
@@ -39,14 +41,14 @@ class StreamedPasses {
     MicroBatch rows;
     PackedBatch packed;
     DropoutPass dropped;
-    StagePass made = {};
+    std::vector<ChunkPass> made;  // by the stage's own chunks
   };
 
   bool is_own() const { return stream_.stage() == turn_; }
   runtime::Status pack(std::span<const MicroBatch> micro_batches, const PassInput& input);
   runtime::Status run(const PassInput& input, const Passes::Loss& loss, Metrics& metrics);
-  runtime::Status forward(Pass& pass, const PassInput& input);
-  runtime::Status backward(Pass& pass, const Passes::Loss& loss, Metrics& metrics);
+  runtime::Status forward(const PassStep& step, const PassInput& input);
+  runtime::Status backward(const PassStep& step, const Passes::Loss& loss, Metrics& metrics);
   runtime::Status backward_of_last(Pass& pass, const Passes::Loss& loss, Metrics& metrics);
   void settle_embeddings(std::size_t waiting);
   // Of the rank whose rows they are.
@@ -60,6 +62,7 @@ class StreamedPasses {
   std::vector<Pass> passes_;                                   // without idle ones
   runtime::Status loss_failure_;                               // of a loss itself
   std::deque<std::shared_ptr<const forward::Rows>> embedded_;  // whose gradients are missing
+  std::vector<std::size_t> embedded_max_;  // at each pass, without waiting for the first stage
 };
 
 }  // namespace rl

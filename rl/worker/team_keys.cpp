@@ -99,6 +99,15 @@ Result<std::int64_t> ranks_of(const Config& config, const std::string& role, Pas
   return number_of(config, stage_key(config, role, cut));
 }
 
+Result<std::int64_t> chunks_of(const Config& config, const std::string& role, std::int64_t stages) {
+  const std::string key = pipeline_chunks_key(role);
+  if (!is_megatron(config, role)) return 1;
+  const Result<std::int64_t> chunks = number_of(config, key);
+  if (!chunks.ok() || *chunks == 1 || stages > 1) return chunks;
+  return config.out_of_range(key, "1 without several stages of a pipeline, whose number is " +
+                                      pipeline_key_in_use(config, role));
+}
+
 // Experts are dealt to ranks that share rows as well.
 bool go_together(const PassSharing& one, const PassSharing& other) {
   return one.cut == PassCut::kRows && other.cut == PassCut::kRowsAndExperts &&
@@ -126,6 +135,11 @@ std::string pipeline_ranks_key(const std::string& role) {
                             : role + ".megatron.pipeline_model_parallel_size";
 }
 
+std::string pipeline_chunks_key(const std::string& role) {
+  return role == kStageRole ? "engine.virtual_pipeline_model_parallel_size"
+                            : role + ".megatron.virtual_pipeline_model_parallel_size";
+}
+
 Result<PassSharing> pass_sharing_from_config(const Config& config, const std::string& role) {
   PassSharing sharing;
   for (const PassCut cut : {PassCut::kOutputs, PassCut::kRows, PassCut::kRowsAndExperts}) {
@@ -145,6 +159,9 @@ Result<PassSharing> pass_sharing_from_config(const Config& config, const std::st
   const Result<std::int64_t> stages = number_of(config, pipeline_key_in_use(config, role));
   if (!stages.ok()) return stages.status();
   sharing.stages = *stages;
+  const Result<std::int64_t> chunks = chunks_of(config, role, sharing.stages);
+  if (!chunks.ok()) return chunks.status();
+  sharing.chunks = *chunks;
   if (sharing.team() == 1) return PassSharing();
   const std::string key = team_keys(config, role, sharing).front();
   if (Status status = check_company(config, role, key); !status.ok()) return status;
@@ -170,6 +187,7 @@ std::string teams_text(const Config& config, const std::string& role, std::int64
                      " workers that share ";
   if (sharing.stages == 1) return text + kShared.at(sharing.cut);
   text += "the layers of each pass";
+  if (sharing.chunks > 1) text += ", " + std::to_string(sharing.chunks) + " chunks of them each";
   if (sharing.ranks == 1) return text;
   return text + ": " + std::to_string(sharing.stages) + " stages of " +
          std::to_string(sharing.ranks) + " that share " + kShared.at(sharing.cut);
@@ -182,8 +200,9 @@ std::vector<std::string> sharing_keys(const Config& config, const std::string& r
 std::vector<std::string> unused_strategy_keys(const Config& config, const std::string& role) {
   std::vector<std::string> lines;
   if (is_megatron(config, role)) return lines;
-  for (const std::string& key : {tensor_ranks_key(role), context_ranks_key(role),
-                                 expert_ranks_key(role), pipeline_ranks_key(role)}) {
+  for (const std::string& key :
+       {tensor_ranks_key(role), context_ranks_key(role), expert_ranks_key(role),
+        pipeline_ranks_key(role), pipeline_chunks_key(role)}) {
     if (is_number(config, key) && *config.find(key) != 1)
       lines.push_back(key + " has no effect without " + role + ".strategy=megatron");
   }
@@ -207,6 +226,7 @@ Status check_pass_sharing(const Config& config, const std::string& role, const M
   std::string keys;
   for (const std::string& key : sharing_keys(config, role))
     keys += (keys.empty() ? "" : ", ") + key;
+  if (sharing.chunks > 1) keys += ", " + pipeline_chunks_key(role);
   return check_pass_parts(model, sharing).with_context(keys);
 }
 

@@ -25,12 +25,13 @@ std::string tensor_ranks_key(const std::string& role);
 std::string sequence_ranks_key(const std::string& role);
 std::string expert_ranks_key(const std::string& role);
 std::string pipeline_ranks_key(const std::string& role);
+std::string pipeline_chunks_key(const std::string& role);
 
 /// Keys below `megatron` count with strategy=megatron (a stage's always), and before the others.
 /// Ranks that have their own experts share the rows of their passes as well. kInvalidArgument: a
 /// number below 1, one above 1 on another device than the CPU, or two numbers of ranks that share
 /// rows. Two numbers above 1 are an error as well, but for the stages of a pipeline, whose ranks
-/// may share.
+/// may share. So are several chunks of layers without several stages.
 runtime::Result<PassSharing> pass_sharing_from_config(const Config& config,
                                                       const std::string& role);
 

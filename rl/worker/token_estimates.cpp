@@ -9,7 +9,7 @@
 
 #include "rl/algo/masked.h"
 #include "rl/algo/policy_loss.h"
-#include "rl/algo/token_baseline.h"
+#include "rl/algo/token_estimator.h"
 
 namespace rl {
 namespace {
@@ -20,51 +20,6 @@ using runtime::Status;
 at::Tensor borrowed(std::span<const float> values) {
   return at::from_blob(const_cast<float*>(values.data()),
                        {static_cast<std::int64_t>(values.size())}, at::kFloat);
-}
-
-// Rows without their padding, end to end.
-std::vector<float> unpadded(const at::Tensor& rows_BT, std::span<const std::int64_t> lengths) {
-  const at::Tensor rows = rows_BT.contiguous();
-  std::vector<float> values;
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const float* row = rows.const_data_ptr<float>() + static_cast<std::int64_t>(i) * rows.size(1);
-    values.insert(values.end(), row, row + lengths[i]);
-  }
-  return values;
-}
-
-Advantages token_advantages(const at::Tensor& rewards_BT, const at::Tensor& mask_BT,
-                            std::span<const std::int64_t> lengths, std::span<const float> values,
-                            const EstimateTask& task, const EstimateOptions& options) {
-  switch (options.estimator) {
-    case AdvantageEstimator::kReinforcePlusPlus: {
-      // Whitened once all workers' returns are known.
-      const at::Tensor returns_BT =
-          reinforce_plus_plus(rewards_BT, mask_BT, options.gae.gamma).returns_BT;
-      return {returns_BT, returns_BT};
-    }
-    case AdvantageEstimator::kRemax: {
-      const std::vector<float> baselines(task.baselines.begin(), task.baselines.end());
-      return remax(rewards_BT, borrowed(baselines), mask_BT);
-    }
-    case AdvantageEstimator::kGae:
-      return gae(rewards_BT, pad_rows(borrowed(values), lengths), mask_BT, options.gae);
-    case AdvantageEstimator::kOptimalTokenBaseline:
-    case AdvantageEstimator::kTirOptimalTokenBaseline:
-      runtime::check_failed(__FILE__, __LINE__, "advantages that need probabilities");
-    // One number for a response: is_per_token of their traits is false.
-    case AdvantageEstimator::kGrpo:
-    case AdvantageEstimator::kGdpo:
-    case AdvantageEstimator::kGrpoPassk:
-    case AdvantageEstimator::kRloo:
-    case AdvantageEstimator::kOpo:
-    case AdvantageEstimator::kGpg:
-    case AdvantageEstimator::kReinforcePlusPlusBaseline:
-    case AdvantageEstimator::kCodapo:
-    case AdvantageEstimator::kDisco:
-    case AdvantageEstimator::kCustom: break;
-  }
-  runtime::check_failed(__FILE__, __LINE__, "an estimator of whole responses has no token's");
 }
 
 // Values of learned tokens at their places in the response, zeros where something else stands.
@@ -88,19 +43,28 @@ std::vector<float> unplaced(const at::Tensor& rows_BT, const at::Tensor& mask_BT
   return {kept.const_data_ptr<float>(), kept.const_data_ptr<float>() + kept.numel()};
 }
 
-// The k-th learned token is compared with the k-th of the others, or, unless `by_turns`, each place
-// of a response with the same place.
-Advantages by_token_baseline(const RolloutBatch& batch, std::span<const float> rewards,
-                             const Probabilities& probabilities, bool by_turns,
-                             at::Tensor& mask_BT) {
+// What an estimator sees of the samples. Tensors copy what they are made of.
+RewardedTokens rewarded_tokens(const RolloutBatch& batch, std::span<const float> rewards,
+                               std::span<const float> values, const EstimateTask& task,
+                               const Probabilities& probabilities, const EstimatorTraits& traits) {
   const std::vector<std::int64_t> lengths = learned_lengths(batch, {0, batch.samples()});
-  const auto rows = [&](std::span<const float> values) {
-    return by_turns ? pad_rows(borrowed(values), lengths) : placed_rows(borrowed(values), batch);
+  const auto rows = [&](std::span<const float> of_tokens) {
+    return traits.compares_places ? placed_rows(borrowed(of_tokens), batch)
+                                  : pad_rows(borrowed(of_tokens), lengths);
   };
-  mask_BT = rows(std::vector<float>(rewards.size(), 1.0F));
-  const std::vector<std::int64_t> groups(batch.prompt_of.begin(), batch.prompt_of.end());
-  return optimal_token_baseline(rows(rewards), rows(probabilities.logprobs),
-                                rows(probabilities.squares), mask_BT, groups);
+  RewardedTokens tokens{.rewards_BT = rows(rewards),
+                        .mask_BT = rows(std::vector<float>(rewards.size(), 1.0F)),
+                        .groups = {batch.prompt_of.begin(), batch.prompt_of.end()}};
+  if (traits.needs_critic) tokens.values_BT = rows(values);
+  if (traits.needs_greedy_response) {
+    const std::vector<float> baselines(task.baselines.begin(), task.baselines.end());
+    tokens.baselines_B = borrowed(baselines).clone();
+  }
+  if (traits.needs_probabilities) {
+    tokens.logprobs_BT = rows(probabilities.logprobs);
+    tokens.squares_BT = rows(probabilities.squares);
+  }
+  return tokens;
 }
 
 Moments moments_of(std::span<const float> values) {
@@ -173,7 +137,7 @@ Result<EstimateOptions> EstimateOptions::from_config(const Config& config) {
   const std::string estimator = read.get_string("algorithm.adv_estimator");
   const std::string penalty = read.get_string("algorithm.kl_penalty");
   if (!read.status().ok()) return read.status();
-  const Result<AdvantageEstimator> named = parse_advantage_estimator(estimator);
+  const Result<const AdvantageEstimator*> named = parse_advantage_estimator(estimator);
   if (!named.ok()) return named.status().with_context("algorithm.adv_estimator");
   options.estimator = *named;
   const Result<KlPenalty> parsed = parse_kl_penalty(penalty);
@@ -217,7 +181,7 @@ Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<fl
                                        const Probabilities& probabilities) {
   const std::size_t tokens = batch.logprobs.size();
   const auto samples = static_cast<std::size_t>(batch.samples());
-  const EstimatorTraits& traits = traits_of(options.estimator);
+  const EstimatorTraits& traits = options.estimator->traits();
   const bool fits = values.size() == (traits.needs_critic ? tokens : 0) &&
                     task.scores.size() == samples &&
                     task.baselines.size() == (traits.needs_greedy_response ? samples : 0) &&
@@ -242,20 +206,14 @@ Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<fl
     end += static_cast<std::size_t>(lengths[sample]);
     rewards[end - 1] += static_cast<float>(task.scores[sample]);
   }
-  if (traits.needs_probabilities) {
-    at::Tensor mask_BT;
-    const Advantages advantages = by_token_baseline(
-        batch, rewards, probabilities,
-        options.estimator == AdvantageEstimator::kTirOptimalTokenBaseline, mask_BT);
-    estimates.advantages = unplaced(advantages.advantages_BT, mask_BT);
-    estimates.returns = unplaced(advantages.returns_BT, mask_BT);
-    return estimates;
-  }
-  const Advantages advantages =
-      token_advantages(pad_rows(borrowed(rewards), lengths), length_mask(lengths), lengths,
-                       estimates.values, task, options);
-  estimates.advantages = unpadded(advantages.advantages_BT, lengths);
-  estimates.returns = unpadded(advantages.returns_BT, lengths);
+  const TokenEstimator* estimator = options.estimator->of_tokens();
+  if (estimator == nullptr)
+    runtime::check_failed(__FILE__, __LINE__, "an estimator of whole responses has no token's");
+  const RewardedTokens rewarded =
+      rewarded_tokens(batch, rewards, estimates.values, task, probabilities, traits);
+  const Advantages advantages = estimator->advantages(rewarded, options.gae);
+  estimates.advantages = unplaced(advantages.advantages_BT, rewarded.mask_BT);
+  estimates.returns = unplaced(advantages.returns_BT, rewarded.mask_BT);
   return estimates;
 }
 

@@ -98,8 +98,8 @@ struct EstimateTask {
 
 /// How rewards of tokens become advantages.
 struct EstimateOptions {
-  AdvantageEstimator estimator =
-      AdvantageEstimator::kGae;  // one that is per token; others are worked out by the controller
+  const AdvantageEstimator* estimator =
+      &advantage_estimator("gae");  // a TokenEstimator; others' work is done by the controller
   GaeOptions gae = {};
   KlPenalty kl_penalty{.estimator = KlEstimator::kK1};
 

@@ -108,7 +108,7 @@ TEST(SlotPlan, APrivateClusterRefusesCpusThatItNeverHas) {
   options.cpus_per_worker = 2;
   EXPECT_TRUE(plan_slots(options, nodes).ok());
   // Those that generate a step ahead are on the same node.
-  options.beside_nodes = options.beside_per_node = 1;
+  options.separate_nodes = options.separate_per_node = 1;
   expect_refused(options, nodes, {"3 worker(s) of a node ask for 6 CPUs", "at most 1"});
   options = wanting(1, 8, 1);
   EXPECT_EQ(plan_slots(options, nodes)->cpus, 0.5) << "more workers than CPUs take turns";

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,29 @@ TEST(StageCuts, LayersThatDoNotDivideAreDealtUnevenly) {
   EXPECT_EQ(cuts.begun_by(cuts.layers().first(2)), 2);
 }
 
+TEST(StageCuts, ChunksGoToTheStagesInTurn) {
+  const ModelConfig config = testing::large_config(7);
+  const std::vector<ParameterSpec> specs = parameter_layout(config);
+  const StageCuts cuts(config, specs, 2, 3);
+  EXPECT_EQ(cuts.stages(), 2);
+  ASSERT_EQ(cuts.layers().ranks(), 6);
+  EXPECT_EQ(cuts.layers_of(0) + cuts.layers_of(1), 7);
+  std::int64_t layer = 0;
+  for (int chunk = 0; chunk < 6; ++chunk) {
+    EXPECT_EQ(cuts.stage_of(chunk), chunk % 2);
+    EXPECT_EQ(cuts.begun_by(layer), chunk == 0 ? std::nullopt : std::optional(chunk));
+    for (std::int64_t i = 0; i < cuts.layers().size(chunk); ++i, ++layer) {
+      EXPECT_EQ(cuts.chunk_of(layer), chunk);
+      const RangeSet weight =
+          ranges_of(specs, "model.layers." + std::to_string(layer) + ".self_attn.q_proj.weight");
+      EXPECT_TRUE(is_part(weight, cuts.used(chunk % 2)));
+      EXPECT_TRUE(is_part(weight, cuts.differentiated(chunk % 2)));
+      EXPECT_TRUE(cuts.used(1 - chunk % 2).intersected(weight).empty());
+    }
+  }
+  EXPECT_EQ(layer, 7);
+}
+
 TEST(StageCuts, BothEndsReadATiedTableAndTheLastOneAddsUpItsGradient) {
   ModelConfig config = testing::large_config();
   config.tie_word_embeddings = true;
@@ -79,6 +103,11 @@ TEST(StageCuts, MoreStagesThanLayersAreRefused) {
   EXPECT_EQ(check_pass_parts(testing::large_config(2), sharing).message(),
             "the model has 2 layers, which cannot be dealt to 3 stages of a pipeline");
   EXPECT_TRUE(check_pass_parts(testing::large_config(3), sharing).ok());
+  const PassSharing chunks{.stages = 2, .chunks = 2};
+  EXPECT_EQ(check_pass_parts(testing::large_config(3), chunks).message(),
+            "the model has 3 layers, which cannot be dealt to 2 stages of a pipeline with 2 chunks "
+            "each");
+  EXPECT_TRUE(check_pass_parts(testing::large_config(4), chunks).ok());
 }
 
 }  // namespace

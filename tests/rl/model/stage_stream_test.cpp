@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -24,7 +25,8 @@ using runtime::ErrorCode;
 using runtime::Status;
 
 // What each stage's body has ended with; its links go with it.
-std::vector<Status> on_stages(int count, const std::function<void(const StageStream&)>& body) {
+std::vector<Status> on_stages(int count, const std::function<void(const StageStream&)>& body,
+                              int chunks = 1) {
   auto stages = make_thread_links(count), losses = make_thread_links(count);
   std::vector<Status> ended(static_cast<std::size_t>(count));
   std::vector<std::thread> threads;
@@ -33,7 +35,7 @@ std::vector<Status> on_stages(int count, const std::function<void(const StageStr
       PipelineLinks links;
       links.stages = std::make_unique<PeerMessages>(std::move(stages[stage]));
       links.losses = std::make_unique<PeerMessages>(std::move(losses[stage]));
-      const StageStream stream(links);
+      const StageStream stream(links, chunks);
       ended[stage] = guarded<void>("a stage", [&] { body(stream); });
       const Status flushed = links.stages->flush();
       if (ended[stage].ok()) ended[stage] = flushed;
@@ -71,6 +73,44 @@ TEST(StageStream, KnowsItsPlace) {
   }));
 }
 
+TEST(StageStream, ChunksOfAllStagesAreInTurn) {
+  expect_all_ok(on_stages(
+      3,
+      [](const StageStream& stream) {
+        EXPECT_EQ(stream.chunk_at(0), stream.stage());
+        EXPECT_EQ(stream.chunk_at(1), stream.stage() + 3);
+        EXPECT_FALSE(stream.ends_with(stream.chunk_at(0)));
+        EXPECT_EQ(stream.ends_with(stream.chunk_at(1)), stream.is_last());
+      },
+      /*chunks=*/2));
+}
+
+// Both borders from the first stage to the second have rows on their way, and the second stage
+// takes those of its later chunk first.
+TEST(StageStream, ChunksHaveTheirOwnMessages) {
+  expect_all_ok(on_stages(
+      2,
+      [](const StageStream& stream) {
+        const std::int64_t width = 4;
+        if (stream.is_first()) {
+          stream.give(0, rows_of_pass(0, 1, width));
+          stream.give(2, rows_of_pass(2, 3, width));
+          const at::Tensor back = stream.taken(2, 2, width, /*trains=*/false);
+          EXPECT_TRUE(back.equal(rows_of_pass(1, 2, width)));
+          EXPECT_TRUE(stream.taken_back(0, rows_of_pass(0, 1, width)).equal(at::ones({1, width})));
+          EXPECT_FALSE(stream.taken_back(2, rows_of_pass(2, 3, width)).defined());
+          return;
+        }
+        EXPECT_TRUE(stream.taken(3, 3, width, /*trains=*/false).equal(rows_of_pass(2, 3, width)));
+        const at::Tensor x = stream.taken(1, 1, width, /*trains=*/true);
+        EXPECT_TRUE(x.equal(rows_of_pass(0, 1, width)));
+        stream.give(1, rows_of_pass(1, 2, width));
+        stream.give_back_nothing(3, /*tied=*/false);
+        autograd::backward({times(x, 1.0)}, {at::ones({1, width})});
+      },
+      /*chunks=*/2));
+}
+
 // All forward passes, and then all backward passes, of rows of other numbers: each stage multiplies
 // by its number plus two.
 TEST(StageStream, RowsGoForwardAndGradientsBackInTheOrderOfPasses) {
@@ -83,12 +123,12 @@ TEST(StageStream, RowsGoForwardAndGradientsBackInTheOrderOfPasses) {
       if (!stream.is_first()) {
         const double before = stream.stage() == 1 ? 2.0 : 6.0;  // of the stages before
         const at::Tensor expected = x * before;
-        x = stream.taken(pass + 1, kWidth, /*trains=*/true);
+        x = stream.taken(stream.stage(), pass + 1, kWidth, /*trains=*/true);
         EXPECT_TRUE(x.equal(expected)) << "stage " << stream.stage() << ", pass " << pass;
         EXPECT_TRUE(x.requires_grad());
       }
       made.push_back(times(x, own));
-      if (!stream.is_last()) stream.give(made.back());
+      if (!stream.is_last()) stream.give(stream.stage(), made.back());
     }
     for (std::int64_t pass = 0; pass < kPasses; ++pass) {
       const at::Tensor& output = made[static_cast<std::size_t>(pass)];
@@ -98,7 +138,7 @@ TEST(StageStream, RowsGoForwardAndGradientsBackInTheOrderOfPasses) {
         continue;
       }
       const double behind = stream.stage() == 1 ? 4.0 : 12.0;  // of the stages behind
-      const at::Tensor gradient = stream.taken_back(output);
+      const at::Tensor gradient = stream.taken_back(stream.stage(), output);
       EXPECT_TRUE(gradient.equal(of_loss * behind)) << "stage " << stream.stage();
       autograd::backward({output}, {gradient});
     }
@@ -109,12 +149,12 @@ TEST(StageStream, WhereNothingIsLearnedNoGradientComesBack) {
   expect_all_ok(on_stages(3, [](const StageStream& stream) {
     for (const bool tied : {false, true}) {
       at::Tensor x = rows_of_pass(0, 2, 4);
-      if (!stream.is_first()) x = stream.taken(2, 4, /*trains=*/true);
+      if (!stream.is_first()) x = stream.taken(stream.stage(), 2, 4, /*trains=*/true);
       if (!stream.is_last()) {
-        stream.give(times(x, 2.0));
-        EXPECT_FALSE(stream.taken_back(x).defined());
+        stream.give(stream.stage(), times(x, 2.0));
+        EXPECT_FALSE(stream.taken_back(stream.stage(), x).defined());
       }
-      stream.give_back_nothing(tied);
+      stream.give_back_nothing(stream.stage(), tied);
       if (stream.is_last() && tied) {
         EXPECT_FALSE(stream.gradient_of_first(8, 4).defined());
       }
@@ -126,12 +166,12 @@ TEST(StageStream, WhatDoesNotTrainHasNoGraph) {
   expect_all_ok(on_stages(2, [](const StageStream& stream) {
     const at::Tensor rows = rows_of_pass(0, 2, 4);
     if (stream.is_first()) {
-      stream.give(rows);
-      return stream.give(rows);
+      stream.give(stream.stage(), rows);
+      return stream.give(stream.stage(), rows);
     }
-    EXPECT_FALSE(stream.taken(2, 4, /*trains=*/false).requires_grad());
+    EXPECT_FALSE(stream.taken(stream.stage(), 2, 4, /*trains=*/false).requires_grad());
     const at::NoGradGuard no_graph;
-    EXPECT_FALSE(stream.taken(2, 4, /*trains=*/true).requires_grad());
+    EXPECT_FALSE(stream.taken(stream.stage(), 2, 4, /*trains=*/true).requires_grad());
   }));
 }
 
@@ -165,17 +205,18 @@ TEST(StageStream, GradientsOfEmbeddingsGoToTheLastStageToo) {
 TEST(StageStream, WhatIsGivenLivesUntilItIsSent) {
   expect_all_ok(on_stages(2, [](const StageStream& stream) {
     if (!stream.is_first()) {
-      EXPECT_TRUE(stream.taken(4, 2, /*trains=*/false).equal(rows_of_pass(0, 2, 4).t()));
+      EXPECT_TRUE(
+          stream.taken(stream.stage(), 4, 2, /*trains=*/false).equal(rows_of_pass(0, 2, 4).t()));
       return;
     }
-    stream.give(rows_of_pass(0, 2, 4).t());  // not contiguous, and gone at once
+    stream.give(stream.stage(), rows_of_pass(0, 2, 4).t());  // not contiguous, and gone at once
   }));
 }
 
 TEST(StageStream, RowsOfAnotherPassAreAnError) {
   const std::vector<Status> ended = on_stages(2, [](const StageStream& stream) {
-    if (stream.is_first()) return stream.give(rows_of_pass(0, 2, 4));
-    (void)stream.taken(3, 4, /*trains=*/true);
+    if (stream.is_first()) return stream.give(stream.stage(), rows_of_pass(0, 2, 4));
+    (void)stream.taken(stream.stage(), 3, 4, /*trains=*/true);
   });
   EXPECT_TRUE(ended[0].ok()) << ended[0].to_string();
   EXPECT_EQ(ended[1].code(), ErrorCode::kInternal);
@@ -185,8 +226,8 @@ TEST(StageStream, RowsOfAnotherPassAreAnError) {
 
 TEST(StageStream, APassWithoutRowsIsAnError) {
   const std::vector<Status> ended = on_stages(2, [](const StageStream& stream) {
-    if (stream.is_first()) return stream.give({});
-    (void)stream.taken(3, 4, /*trains=*/true);
+    if (stream.is_first()) return stream.give(stream.stage(), {});
+    (void)stream.taken(stream.stage(), 3, 4, /*trains=*/true);
   });
   EXPECT_EQ(ended[1].code(), ErrorCode::kInternal) << ended[1].to_string();
 }
@@ -197,12 +238,12 @@ TEST(StageStream, AStageThatFailsIsAnErrorOfItsNeighbours) {
   const std::vector<Status> ended = on_stages(3, [](const StageStream& stream) {
     const at::Tensor rows = rows_of_pass(0, 2, 4);
     if (stream.stage() == 1) {
-      (void)stream.taken(2, 4, /*trains=*/true);
+      (void)stream.taken(stream.stage(), 2, 4, /*trains=*/true);
       throw StatusException(runtime::task_failed("no layers today"));
     }
-    if (stream.is_last()) return (void)stream.taken(2, 4, /*trains=*/true);
-    stream.give(rows);
-    (void)stream.taken_back(rows);
+    if (stream.is_last()) return (void)stream.taken(stream.stage(), 2, 4, /*trains=*/true);
+    stream.give(stream.stage(), rows);
+    (void)stream.taken_back(stream.stage(), rows);
   });
   EXPECT_EQ(ended[1].code(), ErrorCode::kTaskFailed);
   EXPECT_EQ(ended[0].code(), ErrorCode::kUnavailable) << ended[0].to_string();

@@ -57,6 +57,7 @@ struct Mesh {
   PassCut cut = PassCut::kOutputs;
   int shard_ranks = 0;  // see UnitWeightsOptions
   int stages = 1;
+  int chunks = 1;  // of a stage
 
   int team() const { return tensor * stages; }
   int teams() const { return ranks / team(); }
@@ -109,7 +110,7 @@ PackedBatch pass_of(const Training& run, int step, int leaf, int pass, const Mod
   return part;
 }
 
-std::unique_ptr<Transformer> load(const Training& run) {
+std::unique_ptr<Transformer> load_base(const Training& run) {
   if (run.model.empty()) {
     ModelConfig config = testing::large_config(run.layers);
     if (run.entropies) config.vocab_size = 163;
@@ -120,13 +121,18 @@ std::unique_ptr<Transformer> load(const Training& run) {
   EXPECT_TRUE(config.ok()) << config.status().to_string();
   auto model = Transformer::load(*config, run.model, 1, {.threads = 1});
   EXPECT_TRUE(model.ok()) << model.status().to_string();
-  if (!run.adapter) return std::move(*model);
-  auto adapter = LoraAdapter::create(*config, {.rank = 2, .dropout = 0.25}, 7);
-  EXPECT_TRUE(adapter.ok()) << adapter.status().to_string();
-  EXPECT_TRUE((*model)->add_adapter("trained", std::move(*adapter)).ok());
-  EXPECT_TRUE((*model)->use_adapter("trained").ok());
-  (*model)->dropout_passes().seed(run.seed);
   return std::move(*model);
+}
+
+std::unique_ptr<Transformer> load(const Training& run) {
+  std::unique_ptr<Transformer> model = load_base(run);
+  if (!run.adapter) return model;
+  auto adapter = LoraAdapter::create(model->config(), {.rank = 2, .dropout = 0.25}, 7);
+  EXPECT_TRUE(adapter.ok()) << adapter.status().to_string();
+  EXPECT_TRUE(model->add_adapter("trained", std::move(*adapter)).ok());
+  EXPECT_TRUE(model->use_adapter("trained").ok());
+  model->dropout_passes().seed(run.seed);
+  return model;
 }
 
 // Steps of a training, from a checkpoint and into another where there are any.
@@ -144,7 +150,7 @@ LearnerOptions learner_options(const Training& run, const Mesh& mesh) {
   options.zero = mesh.zero;
   options.reshard_after_forward = mesh.reshard_after_forward;
   options.shard_ranks = mesh.shard_ranks;
-  options.sharing = {mesh.tensor, mesh.cut, mesh.stages};
+  options.sharing = {mesh.tensor, mesh.cut, mesh.stages, mesh.chunks};
   return options;
 }
 
@@ -617,6 +623,48 @@ TEST(AnyMesh, StagesOfSeveralRanksTrainEveryFamilyToTheSameBits) {
   EXPECT_GT(families[PassCut::kOutputs], 15);
   EXPECT_GT(families[PassCut::kRows], 15);
   EXPECT_GT(families[PassCut::kRowsAndExperts], 2);
+}
+
+// In flight, in lockstep, with units that are gathered, and where a stage has several ranks.
+TEST(AnyMesh, StagesOfSeveralChunksTrainToTheSameBits) {
+  for (const int passes : {1, 5}) {
+    const Training run{.layers = 7, .seed = 31, .leaves = 2, .passes = passes};
+    const Outcome one = train_on(run, {});
+    ASSERT_GT(one.norms.front(), 0.0);
+    for (const Mesh& mesh : {Mesh{.ranks = 2, .stages = 2, .chunks = 2},
+                             {.ranks = 2, .stages = 2, .chunks = 3},
+                             {.ranks = 3, .stages = 3, .chunks = 2},
+                             {.ranks = 2, .zero = ZeroLevel::kWeights, .stages = 2, .chunks = 2},
+                             {.ranks = 4, .tensor = 2, .stages = 2, .chunks = 3},
+                             {.ranks = 4,
+                             .zero = ZeroLevel::kWeights,
+                             .tensor = 2,
+                             .cut = PassCut::kRows,
+                             .stages = 2,
+                             .chunks = 2}}) {
+      SCOPED_TRACE(std::to_string(passes) + " passes, " + std::to_string(mesh.stages) +
+                   " stages of " + std::to_string(mesh.tensor) + ", " +
+                   std::to_string(mesh.chunks) + " chunks");
+      const Outcome all = train_on(run, mesh);
+      EXPECT_EQ(all.norms, one.norms);
+      for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
+    }
+  }
+}
+
+TEST(AnyMesh, AdaptersNextToChunksTrainToTheSameBits) {
+  for (const int passes : {1, 4}) {
+    const Training run{.layers = 5, .seed = 32, .leaves = 2, .adapter = true, .passes = passes};
+    const Outcome one = train_on(run, {});
+    ASSERT_GT(one.norms.front(), 0.0);
+    for (const Mesh& mesh : {Mesh{.ranks = 2, .stages = 2, .chunks = 2},
+                             {.ranks = 4, .tensor = 2, .stages = 2, .chunks = 2}}) {
+      SCOPED_TRACE(std::to_string(passes) + " passes, stages of " + std::to_string(mesh.tensor));
+      const Outcome all = train_on(run, mesh);
+      EXPECT_EQ(all.norms, one.norms);
+      for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
+    }
+  }
 }
 
 // Whichever stage the rows are of.

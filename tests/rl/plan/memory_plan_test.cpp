@@ -176,6 +176,24 @@ TEST(MemoryPlan, AnAdapterInStagesHasItsLeafsGradientsApart) {
   EXPECT_EQ(bytes_of(stages, kGatheredPart), 5952);
 }
 
+// Of two stages with a chunk each the first one has two passes in flight. With two chunks each
+// those of six chunks are: two ahead of the stage behind, up to three of a group, and the present
+// one.
+TEST(MemoryPlan, ChunksOfStagesHaveMorePassesInFlight) {
+  ModelConfig config = small_config();
+  config.layers = 4;
+  const auto activations = [&](const PassSharing& sharing) {
+    const MemoryOptions options{.forward_tokens = 64, .workers = 2, .sharing = sharing};
+    return bytes_of(training_memory(config, options), "activations");
+  };
+  const std::int64_t one = activations({.stages = 2});
+  EXPECT_GT(one, 0);
+  EXPECT_EQ(2 * activations({.stages = 2, .chunks = 2}), 3 * one);
+  MemoryOptions options{.forward_tokens = 64, .workers = 2, .sharing = {.stages = 2, .chunks = 2}};
+  options.one_pass_leaves = true;
+  EXPECT_EQ(2 * bytes_of(training_memory(config, options), "activations"), one);
+}
+
 TEST(MemoryPlan, EachWorkerCopiesItsPartForACheckpoint) {
   const auto copied = [](ZeroLevel zero, std::int64_t trained = -1, std::int64_t workers = 2) {
     return checkpoint_memory(small_config(),
@@ -268,7 +286,7 @@ TEST(MemoryPlan, OnADeviceRolesTakeTurns) {
   EXPECT_EQ(device_memory({.role = "reward", .parts = {{"process", 5}}}).always, 0)
       << "rules need no device";
   const DeviceMemory scoring[] = {{.always = 5, .at_work = 30},
-                                  {.always = 0, .at_work = 40, .beside_others = true},
+                                  {.always = 0, .at_work = 40, .concurrent = true},
                                   {.always = 0, .at_work = 50}};
   EXPECT_EQ(device_peak(scoring), 95);
   const auto host = [](const std::vector<MemoryPart>& parts) {

@@ -22,10 +22,11 @@ std::vector<bool> adds(const PassSharing& sharing, int turn) {
     Communicator stage(
         std::move(make_thread_links(of_stage)[static_cast<std::size_t>(rank % of_stage)]));
     const PassTeam stage_team(stage, sharing.cut);
-    const PassTeam passes = sharing.stages == 1
-                                ? PassTeam(team, sharing.cut)
-                                : PassTeam(team, static_cast<int>(sharing.stages),
-                                           sharing.ranks > 1 ? &stage_team : nullptr);
+    const PassTeam passes =
+        sharing.stages == 1
+            ? PassTeam(team, sharing.cut)
+            : PassTeam(team, static_cast<int>(sharing.stages), static_cast<int>(sharing.chunks),
+                       sharing.ranks > 1 ? &stage_team : nullptr);
     list.push_back(adds_to_adapter(passes, turn));
   }
   return list;

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "rl/algo/masked.h"
+#include "rl/algo/token_estimator.h"
 #include "rl/comm/gloo_communicator.h"
 #include "rl/worker/toy_model.h"
 
@@ -80,6 +81,30 @@ TEST(TokenEstimates, RefusesWhatIsNotOfThisBatch) {
             runtime::ErrorCode::kInvalidArgument);
   EXPECT_EQ(estimate_tokens(batch, values, values, {kScores}, {}).status().code(),
             runtime::ErrorCode::kInvalidArgument);  // no KL is taken off
+}
+
+// The greedy response's score for each token.
+class GreedyScores : public TokenEstimator {
+ public:
+  GreedyScores() : TokenEstimator({.name = "test_greedy", .needs_greedy_response = true}) {}
+  Advantages advantages(const RewardedTokens& tokens, const GaeOptions&) const override {
+    EXPECT_FALSE(tokens.values_BT.defined());
+    EXPECT_FALSE(tokens.logprobs_BT.defined());
+    EXPECT_EQ(tokens.groups, (std::vector<std::int64_t>{0, 0, 1, 1}));
+    return {tokens.baselines_B.unsqueeze(1) * tokens.mask_BT, tokens.rewards_BT};
+  }
+};
+
+TEST(TokenEstimates, AreThoseOfAnyClassThatGetsWhatItsTraitsAskFor) {
+  const GreedyScores estimator;
+  const EstimateOptions options{.estimator = &estimator};
+  const auto estimates = estimate_tokens(critic_samples(), {}, {},
+                                         {.scores = kScores, .baselines = {1, 2, 3, 4}}, options);
+  ASSERT_TRUE(estimates.ok()) << estimates.status().to_string();
+  EXPECT_EQ(estimates->advantages, (std::vector<float>{1, 1, 1, 2, 3, 3, 4, 4, 4, 4}));
+  EXPECT_EQ(estimates->returns, (std::vector<float>{0, 0, 1, 0, 0, 0.5F, 0, 0, 0, 1}));
+  EXPECT_EQ(estimate_tokens(critic_samples(), {}, {}, {kScores}, options).status().code(),
+            runtime::ErrorCode::kInvalidArgument);  // without the greedy responses' scores
 }
 
 // Whitened over two workers as over one batch.

@@ -117,7 +117,7 @@ TEST(PolicyOptions, ReadsAdaptersAndSharedCritics) {
   ASSERT_TRUE(shared.ok()) << shared.status().to_string();
   EXPECT_EQ(shared->estimates.gae.lambda, 0.9);
   EXPECT_EQ(shared->critic->objective.clip, 0.5);
-  EXPECT_EQ(shared->estimates.estimator, AdvantageEstimator::kGae);
+  EXPECT_EQ(shared->estimates.estimator->name(), "gae");
 
   const auto told = [](std::vector<std::string> overrides) {
     return complaint(std::move(overrides),

@@ -272,7 +272,7 @@ TEST_F(PolicyLearnerTest, ASupervisedStepIsOneOnTheMeanLikelihood) {
 
 // Of REINFORCE++ without a discount: what is left of the reward from each token on.
 TEST_F(PolicyLearnerTest, AdvantagesOfTokensAreWhatFollowsOfTheReward) {
-  options_.estimates.estimator = AdvantageEstimator::kReinforcePlusPlus;
+  options_.estimates.estimator = &advantage_estimator("reinforce_plus_plus");
   const auto learner = this->learner();
   const RolloutBatch batch = drawn_samples();
   const std::vector<double> scores = {1.0, -1.0, 0.5, 0.0};

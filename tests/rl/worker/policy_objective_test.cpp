@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "rl/algo/custom_advantage.h"
+#include "rl/algo/response_estimator.h"
 #include "rl/run/rl/trainer_options.h"
 
 namespace rl {
@@ -290,10 +292,10 @@ TEST(CustomAdvantages, AreTheTrainersByTheirName) {
       config_of({"algorithm.adv_estimator=test_negated", "data.train_batch_size=4"});
   const auto options = TrainerOptions::from_config(config);
   ASSERT_TRUE(options.ok()) << options.status().to_string();
-  EXPECT_EQ(options->estimator, AdvantageEstimator::kCustom);
-  const std::vector<float> scores = {1.0F, 0.5F};
-  const std::vector<std::int64_t> groups = {0, 0}, lengths = {3, 4};
-  EXPECT_EQ(*options->own_advantages.of(scores, groups, lengths),
+  EXPECT_EQ(options->estimator->name(), "test_negated");
+  ASSERT_NE(options->estimator->of_responses(), nullptr);
+  const ScoredResponses responses{.rewards = {1.0F, 0.5F}, .groups = {0, 0}, .lengths = {3, 4}};
+  EXPECT_EQ(*options->estimator->of_responses()->advantages(responses, {}),
             (std::vector<float>{-1.0F, -0.5F}));
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rl/model/layer_listener.h"
@@ -54,6 +55,29 @@ TEST(StreamedPasses, GradientsHaveTheBitsOfPassesOneAfterTheOther) {
           const Metrics& own = metrics[static_cast<std::size_t>(rank)];
           EXPECT_EQ(own, rank == turn ? alone.metrics : Metrics()) << "of rank " << rank;
         }
+      }
+    }
+  }
+}
+
+TEST(StreamedPasses, StagesOfSeveralChunksHaveTheSameBits) {
+  for (const bool tied : {false, true}) {
+    ModelConfig config = team_config(tied);
+    config.layers = 7;
+    const auto alone = learned_alone(config, kStreamed, likelihood_loss(/*unlearned=*/5));
+    for (const auto& [stages, chunks] : {std::pair{2, 2}, {2, 3}, {3, 2}}) {
+      for (int turn = 0; turn < stages; ++turn) {
+        SCOPED_TRACE(std::to_string(stages) + " stages of " + std::to_string(chunks) +
+                     " chunks, rows of " + std::to_string(turn) + (tied ? ", tied" : ""));
+        expect_all_ok(on_team(
+            {.stages = stages, .chunks = chunks},
+            [&](const TeamRank& mine) {
+              Metrics metrics;
+              const Status learned = stream(mine, turn, likelihood_loss(/*unlearned=*/5), metrics);
+              if (learned.ok()) expect_part_of(mine, alone.gradient);
+              return learned;
+            },
+            config));
       }
     }
   }

@@ -156,6 +156,48 @@ TEST(TeamKeys, LayersGoOverTheStagesOfAPipeline) {
             "to 3 stages of a pipeline");
 }
 
+TEST(TeamKeys, TheLayersOfAStageMayBeChunks) {
+  const auto load = [](std::vector<std::string> overrides, const KeyTable& keys = train_keys()) {
+    auto config = Config::load({.file = {}, .overrides = std::move(overrides), .keys = &keys});
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return std::move(*config);
+  };
+  const std::string key = "actor_rollout_ref.actor.megatron.virtual_pipeline_model_parallel_size";
+  const std::string stages = "parallel_config.pipeline_parallel_size=2";
+  const std::string megatron = "actor_rollout_ref.actor.strategy=megatron";
+  const Config both = load({megatron, stages, key + "=3"});
+  EXPECT_EQ(pass_sharing_from_config(both, kActorRole)->chunks, 3);
+  EXPECT_EQ(pass_sharing_from_config(both, kCriticRole)->chunks, 1);
+  EXPECT_EQ(teams_text(both, kActorRole, 4),
+            "actor_rollout_ref.actor: 2 teams of 2 workers that share the layers of each pass, 3 "
+            "chunks of them each");
+  ModelConfig model;
+  model.layers = 5;
+  EXPECT_EQ(check_pass_sharing(both, kActorRole, model, 4).message(),
+            "parallel_config.pipeline_parallel_size, " + key +
+                ": the model has 5 layers, which cannot be dealt to 2 stages of a pipeline with 3 "
+                "chunks each");
+  model.layers = 6;
+  EXPECT_TRUE(check_pass_sharing(both, kActorRole, model, 4).ok());
+
+  const Config unused = load({stages, key + "=3"});
+  EXPECT_EQ(pass_sharing_from_config(unused, kActorRole)->chunks, 1);
+  EXPECT_EQ(unused_strategy_keys(unused, kActorRole),
+            std::vector<std::string>{
+                key + " has no effect without actor_rollout_ref.actor.strategy=megatron"});
+  const auto alone = pass_sharing_from_config(load({megatron, key + "=2"}), kActorRole);
+  EXPECT_EQ(alone.status().message(),
+            key +
+                ": must be 1 without several stages of a pipeline, whose number is "
+                "parallel_config.pipeline_parallel_size, got 2 (from the command line)");
+  EXPECT_EQ(pass_sharing_from_config(load({megatron, key + "=1"}), kActorRole)->chunks, 1);
+
+  const Config stage = load(
+      {"engine.pipeline_model_parallel_size=2", "engine.virtual_pipeline_model_parallel_size=2"},
+      sft_keys());
+  EXPECT_EQ(pass_sharing_from_config(stage, kStageRole)->chunks, 2);
+}
+
 TEST(TeamKeys, RanksOfAStageShareItsLayers) {
   const auto load = [](std::vector<std::string> overrides) {
     overrides.push_back("parallel_config.pipeline_parallel_size=2");

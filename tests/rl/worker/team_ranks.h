@@ -130,10 +130,10 @@ inline std::vector<runtime::Status> on_team(
       PipelineLinks links;
       links.stages = std::make_unique<PeerMessages>(std::move(stages[rank]));
       links.losses = std::make_unique<PeerMessages>(std::move(losses[rank]));
-      const PassTeam team =
-          sharing.stages == 1
-              ? PassTeam(communicator, sharing.cut)
-              : PassTeam(communicator, static_cast<int>(sharing.stages), nullptr, &links);
+      const PassTeam team = sharing.stages == 1
+                                ? PassTeam(communicator, sharing.cut)
+                                : PassTeam(communicator, static_cast<int>(sharing.stages),
+                                           static_cast<int>(sharing.chunks), nullptr, &links);
       const std::unique_ptr<Transformer> model = team_model(config);
       ended[rank] = model->share_passes(team);
       if (!ended[rank].ok()) return;

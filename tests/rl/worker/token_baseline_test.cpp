@@ -31,10 +31,10 @@ Probabilities probabilities() {
   return of;
 }
 
-TokenEstimates estimate(AdvantageEstimator estimator) {
+TokenEstimates estimate(std::string_view estimator) {
   const auto estimates =
       estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
-                      {.estimator = estimator, .gae = {}}, probabilities());
+                      {.estimator = &advantage_estimator(estimator), .gae = {}}, probabilities());
   EXPECT_TRUE(estimates.ok()) << estimates.status().to_string();
   return *estimates;
 }
@@ -45,14 +45,14 @@ void expect_near(const std::vector<float>& values, const std::vector<double>& ex
 }
 
 TEST(TokenBaseline, ComparesPlacesOfTheResponse) {
-  const TokenEstimates of = estimate(AdvantageEstimator::kOptimalTokenBaseline);
+  const TokenEstimates of = estimate("optimal_token_baseline");
   expect_near(of.advantages,
               {1.2352941, 1, 1, 0.4852941, 0, 2, 2, 2, 2, -0.7647059, -1.0338163, 0.5, 0.5});
   expect_near(of.returns, {1, 1, 1, 0.25, 0.25, 2, 2, 2, 2, -1, -1, 0.5, 0.5});
 }
 
 TEST(TokenBaseline, OrTheTokensThatThePolicyChose) {
-  expect_near(estimate(AdvantageEstimator::kTirOptimalTokenBaseline).advantages,
+  expect_near(estimate("tir_optimal_token_baseline").advantages,
               {1.2352941, 1.1730770, 1, 0.4852941, 0.4230770, 2, 2, 2, 2, -0.7647059, -0.8269230,
                0.5, 0.5});
 }
@@ -60,14 +60,15 @@ TEST(TokenBaseline, OrTheTokensThatThePolicyChose) {
 TEST(TokenBaseline, NeedsProbabilitiesOfEveryToken) {
   Probabilities few = probabilities();
   few.squares.pop_back();
-  EXPECT_FALSE(estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
-                               {.estimator = AdvantageEstimator::kOptimalTokenBaseline, .gae = {}},
-                               few)
-                   .ok());
-  EXPECT_FALSE(estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
-                               {.estimator = AdvantageEstimator::kReinforcePlusPlus, .gae = {}},
-                               probabilities())
-                   .ok());
+  EXPECT_FALSE(
+      estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
+                      {.estimator = &advantage_estimator("optimal_token_baseline"), .gae = {}}, few)
+          .ok());
+  EXPECT_FALSE(
+      estimate_tokens(baseline_samples(), {}, {}, {.scores = {1, 0.25, 2, -1, 0.5}},
+                      {.estimator = &advantage_estimator("reinforce_plus_plus"), .gae = {}},
+                      probabilities())
+          .ok());
 }
 
 }  // namespace
