@@ -50,7 +50,7 @@ asio::awaitable<Result<T>> Runtime::async_get(ObjectRef<T> ref, Until until) {
     Result<T> failed = bytes.status();
     co_return failed;
   }
-  Decoder decoder(*std::move(bytes), ref.state()->value().refs, ref.state()->process());
+  Decoder decoder(*std::move(bytes), ref.state()->value().refs, ref.state()->context());
   Result<T> value = decode_all<T>(decoder);
   co_return value;
 }

@@ -381,9 +381,7 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   }
   spec.shared = options.isolation == Isolation::kShared;
   spec.constructor_args = *std::move(encoded);
-  std::vector<ObjectStatePtr> lent;
-  if (value->refers()) lent.push_back(ObjectState::ready(impl_->process, *std::move(value)));
-  return process.start_actor(std::move(spec), std::move(lent), options.create_timeout);
+  return process.start_actor(std::move(spec), *std::move(value), options.create_timeout);
 }
 
 Result<std::shared_ptr<ActorClient>> Runtime::finish_actor(const PendingActor& pending) {
@@ -497,7 +495,7 @@ Status Runtime::save_actor_state(ActorClient* client, std::type_index type, Dead
 
 Status Runtime::save_own_state(const void* actor, const StateHooks& hooks, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
-  return save_state_of(actor, hooks, *impl_->process, deadline);
+  return save_state_of(actor, hooks, impl_->process->current_actor(), *impl_->process, deadline);
 }
 
 Watch Runtime::watch_actor(ActorId actor, std::function<void(const ActorEvent&)> callback) {
@@ -510,7 +508,8 @@ ObjectRef<ActorDeath> Runtime::death_of_actor(ActorId actor) {
   if (status.ok() && actor.is_none())
     status = invalid_argument("when_dead of an ActorHandle that refers to no actor");
   if (!status.ok())
-    return ObjectRef<ActorDeath>(ObjectState::failed(impl_->process, std::move(status)));
+    return ObjectRef<ActorDeath>(
+        ObjectState::failed(object_context(impl_->process), std::move(status)));
   return ObjectRef<ActorDeath>(death_of(impl_->process, actor));
 }
 
@@ -539,7 +538,7 @@ Result<ObjectStatePtr> Runtime::put_encoded(Encoder& encoder, Deadline deadline)
   if (Status status = require_started(); !status.ok()) return status;
   auto value = impl_->process->store(encoder, deadline);
   if (!value.ok()) return value.status();
-  return ObjectState::ready(impl_->process, *std::move(value));
+  return ObjectState::ready(impl_->process->object_context(), *std::move(value));
 }
 
 ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& options,
@@ -550,17 +549,20 @@ ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& opt
   const MethodEntry* function = impl_->functions ? impl_->functions->find(key) : nullptr;
   if (!function) {
     return ObjectState::failed(
-        process, invalid_argument("a function is run as a task that is not registered: call "
-                                  "register_function(\"name\", &function) in main"));
+        process->object_context(),
+        invalid_argument("a function is run as a task that is not registered: call "
+                         "register_function(\"name\", &function) in main"));
   }
   if (Status status = check_amounts(options.cpus, options.gpus, options.resources); !status.ok()) {
-    return ObjectState::failed(process, status.with_context("task " + function->name));
+    return ObjectState::failed(process->object_context(),
+                               status.with_context("task " + function->name));
   }
   Result<ObjectValue> arguments =
       process->store(encoder, room_deadline(deadline_after(options.timeout)));
   if (!arguments.ok())
     return ObjectState::failed(
-        process, arguments.status().with_context("arguments of task " + function->name));
+        process->object_context(),
+        arguments.status().with_context("arguments of task " + function->name));
   std::shared_ptr<TaskPool> pool;
   {
     std::lock_guard lock(impl_->mutex);

@@ -22,13 +22,6 @@ constexpr auto kStopTimeout =
     std::chrono::seconds(20);  // a job has 5 s between SIGTERM and SIGKILL
 constexpr auto kJobPoll = std::chrono::milliseconds(100);
 
-runtime::Result<runtime::ClusterState> fetch_jobs(const std::string& address) {
-  return ask_cluster<runtime::ClusterState>(
-      address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
-        runtime::ClusterClient(client).state(deadline, done);
-      });
-}
-
 runtime::Result<runtime::JobInfo> fetch_job(const std::string& address, runtime::JobId job) {
   return ask_cluster<runtime::JobInfo>(
       address, [job](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
@@ -37,7 +30,7 @@ runtime::Result<runtime::JobInfo> fetch_job(const std::string& address, runtime:
 }
 
 runtime::Result<runtime::JobInfo> fetch_job(const std::string& address, const std::string& what) {
-  auto state = fetch_jobs(address);
+  auto state = fetch_state(address);
   if (!state.ok()) return state.status();
   auto found = find_job(*state, what);
   if (!found.ok()) return found.status();
@@ -130,7 +123,7 @@ void print_jobs(const runtime::ClusterState& state, bool with_ended) {
 }
 
 int job_list_command(const std::string& address, bool json) {
-  auto state = fetch_jobs(address);
+  auto state = fetch_state(address);
   if (!state.ok()) return fail(state.status());
   if (!json) {
     print_jobs(*state, true);
@@ -143,7 +136,7 @@ int job_list_command(const std::string& address, bool json) {
 }
 
 int job_status_command(const std::string& address, const std::string& what, bool json) {
-  auto state = fetch_jobs(address);
+  auto state = fetch_state(address);
   if (!state.ok()) return fail(state.status());
   auto found = find_job(*state, what);
   if (!found.ok()) return fail(found.status());

@@ -8,7 +8,6 @@
 #include "placement/app/cli_objects.h"
 #include "placement/app/cli_query.h"
 #include "placement/app/cli_status.h"
-#include "runtime/control/cluster_client.h"
 #include "runtime/core/printable_text.h"
 
 namespace placement {
@@ -56,10 +55,7 @@ int list_state(const ListOptions& options, const Filters& filters,
           check_filters(filters, to_json(T(), runtime::ClusterState()), options.kind);
       !status.ok())
     return fail(status);
-  auto state = ask_cluster<runtime::ClusterState>(
-      options.address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
-        runtime::ClusterClient(client).state(deadline, done);
-      });
+  auto state = fetch_state(options.address);
   if (!state.ok()) return fail(state.status());
   Json list = Json::array();
   for (const T& item : (*state).*items) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "placement/app/cli_text.h"
+#include "runtime/control/cluster_client.h"
 #include "runtime/control/node_client.h"
 #include "runtime/core/printable_text.h"
 #include "runtime/process/session.h"
@@ -26,6 +27,14 @@ runtime::Result<T> ask_cluster(const std::string& address, Ask ask) {
   auto client = runtime::NodeClient::connect(loop, *cluster, runtime::Role::kTool, deadline);
   if (!client.ok()) return client.status();
   return wait_for<T>(loop, deadline, [&](auto done) { ask(**client, deadline, std::move(done)); });
+}
+
+/// The state of the cluster at `address`. Errors as ask_cluster().
+inline runtime::Result<runtime::ClusterState> fetch_state(const std::string& address) {
+  return ask_cluster<runtime::ClusterState>(
+      address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
+        runtime::ClusterClient(client).state(deadline, done);
+      });
 }
 
 /// Tells the user; returns the exit code.

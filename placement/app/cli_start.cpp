@@ -113,7 +113,7 @@ class NodeRun {
       if (!fenced) return finish(end);
       LOG(warn, "{}", end.message());
       plan_.node.node = runtime::NodeId::random();
-      if (runtime::Status status = join_anew(); !status.ok()) return finish(status);
+      if (runtime::Status status = rejoin(); !status.ok()) return finish(status);
     }
   }
 
@@ -230,7 +230,7 @@ class NodeRun {
   }
 
   /// Tries to join for as long as nodes wait for a head.
-  runtime::Status join_anew() {
+  runtime::Status rejoin() {
     const runtime::Deadline patience = runtime::deadline_after(plan_.node.link.patience);
     for (;;) {
       runtime::Status status = try_to_join();

@@ -2,7 +2,6 @@
 
 #include "placement/app/cli_jobs.h"
 #include "placement/app/cli_query.h"
-#include "runtime/control/cluster_client.h"
 #include "runtime/core/duration.h"
 
 namespace placement {
@@ -51,13 +50,6 @@ void print_actors(const runtime::ClusterState& state) {
 
 void print_groups(const runtime::ClusterState& state) {
   for (const runtime::GroupState& group : state.groups) print_row(group);
-}
-
-runtime::Result<runtime::ClusterState> fetch_state(const std::string& address) {
-  return ask_cluster<runtime::ClusterState>(
-      address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
-        runtime::ClusterClient(client).state(deadline, done);
-      });
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "placement/app/cli_query.h"
-#include "runtime/control/cluster_client.h"
 #include "runtime/core/duration.h"
 #include "runtime/core/nearest.h"
 
@@ -212,10 +211,7 @@ Found look_up(const runtime::ClusterState& state, const std::string& what) {
 }  // namespace
 
 int why_command(const std::string& address, const std::string& what) {
-  auto state = ask_cluster<runtime::ClusterState>(
-      address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
-        runtime::ClusterClient(client).state(deadline, done);
-      });
+  auto state = fetch_state(address);
   if (!state.ok()) return fail(state.status());
   Found found = look_up(*state, what);
   if (found.matches.empty()) {

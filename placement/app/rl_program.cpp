@@ -35,9 +35,9 @@ bool asks_config(int argc, char** argv) {
 
 int run_rl_program(int argc, char** argv) {
   std::error_code error;
-  const char* beside = asks_config(argc, argv) ? "starling-config" : "starling-rl";
+  const char* name = asks_config(argc, argv) ? "starling-config" : "starling-rl";
   const std::string program =
-      (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / beside).string();
+      (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / name).string();
   std::vector<std::string> arguments(argv, argv + argc);
   arguments[0] = program;
   const runtime::Status why = runtime::replace_program(program, arguments);

@@ -209,10 +209,10 @@ void Autoscaler::tell(bool at_once) {
   auto json = status_json(planner_, {options_.config_file, epoch_ms_, bound_, unlisted_});
   std::string content = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   const bool is_due =
-      content == told_ ? told_at_ + kTellAtLeast <= now : told_at_ + kTellAtMost <= now;
+      content == reported_ ? reported_at_ + kTellAtLeast <= now : reported_at_ + kTellAtMost <= now;
   if (!is_due && !at_once) return;
-  told_ = std::move(content);
-  told_at_ = now;
+  reported_ = std::move(content);
+  reported_at_ = now;
   json["reported_at_ms"] = unix_ms();
   std::string text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   runtime::KeyValueClient(client_).put(

@@ -68,8 +68,8 @@ class Autoscaler {
   bool stopping_ = false;
   ClusterRemoval removal_;
   std::string recorded_;
-  std::string told_;
-  runtime::Deadline told_at_ = runtime::Deadline::min();
+  std::string reported_;
+  runtime::Deadline reported_at_ = runtime::Deadline::min();
   runtime::Deadline listed_at_ = runtime::Deadline::min();
   bool lists_ = true;  // the provider can
   NodePlanner::Time logged_ = runtime::Deadline::min();

@@ -8,6 +8,7 @@
 
 #include "placement/group/strategy.h"
 #include "placement/resource/label_selector.h"
+#include "placement/resource/plural.h"
 
 namespace placement {
 
@@ -48,10 +49,6 @@ std::string describe(const Piece& piece) {
   std::string text = piece.amount.to_string();
   if (!piece.labels.empty()) text += " on " + to_string(piece.labels);
   return text;
-}
-
-std::string plural(std::size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 class Packer {
@@ -208,7 +205,7 @@ class Packer {
       Resources left = offered;
       if (!piece.amount.empty()) left -= piece.amount.multiplied(fits);
       const double filled = piece.amount.empty() ? 0 : left.utilisation_of(offered, piece.amount);
-      const std::size_t unneeded = offered.special_beside(piece.amount);
+      const std::size_t unneeded = offered.unneeded_special(piece.amount);
       if (best &&
           (unneeded > best_unneeded || (unneeded == best_unneeded && filled <= best_filled)))
         continue;

@@ -151,7 +151,7 @@ void NodePlanner::observe(const runtime::Demand& demand, Time now) {
         failed(node, why, now);
       else
         note(failures_, name_of(node) + ": " + why.message(), now);
-      spot_trouble(node, false, now);
+      note_spot_failure(node, false, now);
     }
     enter(node, NodePhase::kRemoving,
           node.phase == NodePhase::kRetiring ? std::string(node.reason) : "it has left the cluster",
@@ -207,7 +207,7 @@ void NodePlanner::give_up_late(Time now) {
     failed(node,
            runtime::deadline_exceeded("it has not joined within " + seconds(config_.start_timeout)),
            now);
-    spot_trouble(node, false, now);
+    note_spot_failure(node, false, now);
     enter(node, NodePhase::kRemoving, "it has not joined in time", now);
   }
 }
@@ -446,7 +446,7 @@ void NodePlanner::added(const std::string& id, const runtime::Status& outcome, T
   }
   const bool is_short = outcome.code() == runtime::ErrorCode::kResourceExhausted;
   failed(node, outcome, now);
-  spot_trouble(node, is_short, now);
+  note_spot_failure(node, is_short, now);
   if (is_short && !node.restored)
     nodes_.erase(found);  // there is none to be removed
   else
@@ -507,7 +507,7 @@ void NodePlanner::listed(const std::vector<std::string>& ids, Time asked, Time n
     if (node.phase != NodePhase::kStarting || there.contains(id) || node.asked_at >= asked)
       continue;
     failed(node, runtime::unavailable("the provider has it no more, and it has not joined"), now);
-    spot_trouble(node, false, now);
+    note_spot_failure(node, false, now);
     enter(node, NodePhase::kRemoving, "the provider has it no more", now);
   }
 }
@@ -544,7 +544,7 @@ void NodePlanner::failed(const Node& node, const runtime::Status& why, Time now)
   note(failures_, name_of(node) + ": " + why.message(), now);
 }
 
-void NodePlanner::spot_trouble(const Node& node, bool is_short, Time now) {
+void NodePlanner::note_spot_failure(const Node& node, bool is_short, Time now) {
   const NodeType* type = config_.type(node.type);
   if (node.capacity != Capacity::kSpot || !type || type->spot.fallback.count() == 0) return;
   Health& known = health_[{node.type, Capacity::kSpot}];

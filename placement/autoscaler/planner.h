@@ -123,7 +123,7 @@ class NodePlanner {
   void add(const std::string& type, Capacity capacity, const std::string& reason, Time now);
   void enter(Node& node, NodePhase phase, const std::string& reason, Time now);
   void failed(const Node& node, const runtime::Status& why, Time now);
-  void spot_trouble(const Node& node, bool is_short, Time now);
+  void note_spot_failure(const Node& node, bool is_short, Time now);
   void note(std::deque<Failure>& list, std::string text, Time now);
   std::chrono::milliseconds back_off(std::uint32_t failures) const;
 

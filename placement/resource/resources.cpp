@@ -86,7 +86,7 @@ Resources Resources::multiplied(std::size_t factor) const {
   return product;
 }
 
-std::size_t Resources::special_beside(const Resources& demand) const {
+std::size_t Resources::unneeded_special(const Resources& demand) const {
   return static_cast<std::size_t>(
       std::count_if(units_.begin(), units_.end(), [&](const auto& entry) {
         return entry.first != "CPU" && entry.first != "memory" && demand.units(entry.first) == 0;

@@ -40,7 +40,7 @@ class Resources {
   /// A multiple of this; the amounts must stay in range.
   Resources multiplied(std::size_t factor) const;
   /// How many resources other than CPU and memory this has which `demand` does not ask for.
-  std::size_t special_beside(const Resources& demand) const;
+  std::size_t unneeded_special(const Resources& demand) const;
 
   /// The share of `total` that is in use where this is free, from 0 to 1. It is the largest
   /// over the resources that `demand` names, or over all if it names none.

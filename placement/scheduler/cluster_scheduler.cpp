@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "placement/resource/label_selector.h"
+#include "placement/resource/plural.h"
 #include "runtime/core/check.h"
 
 namespace placement {
@@ -57,10 +58,6 @@ Result<std::vector<BundleNeed>> needs_of(const runtime::GroupSpec& spec) {
     needs.push_back({*std::move(amount), labels});
   }
   return needs;
-}
-
-std::string plural(std::size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 /// "CPU 2 on a node with zone=a"

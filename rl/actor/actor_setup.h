@@ -12,6 +12,7 @@
 #include "rl/comm/training_ranks.h"
 #include "rl/config/config.h"
 #include "rl/mesh/pass_sharing.h"
+#include "rl/mesh/zero_level.h"
 #include "rl/worker/frozen_sharding.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"
@@ -27,10 +28,10 @@ runtime::Result<Config> parse_config(const WorkerSpec& spec);
 /// of check_pass_sharing(), which name the role's key; the model cannot be read.
 runtime::Status check_team(const Config& config, const std::string& role, const WorkerSpec& spec);
 
-/// Returns when all ranks of the group are there, in teams that share passes. Errors: those of
-/// make_gloo_communicator(); kInvalidArgument: teams that do not divide the group.
+/// connect_ranks() of the spec's group, which is found through the cluster. Errors: its own; those
+/// of node_host().
 runtime::Result<TrainingRanks> join_group(runtime::Runtime& runtime, const WorkerSpec& spec,
-                                          const PassSharing& sharing);
+                                          const PassSharing& sharing, ZeroLevel zero);
 
 /// The same of workers that keep a frozen model's weights once together; null where each has them
 /// whole, or is alone.

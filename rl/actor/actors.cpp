@@ -57,7 +57,8 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
   } else if (const Status team = check_team(*config, kActorRole, spec); !team.ok()) {
     return team;
   }
-  Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.sharing);
+  Result<TrainingRanks> ranks =
+      join_group(runtime, spec, options->learner.sharing, options->learner.zero);
   if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<PolicyWorker>> worker = PolicyWorker::create(*options, std::move(*ranks));
   if (!worker.ok()) return worker.status();
@@ -192,7 +193,8 @@ Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runti
   options->model = spec.model;
   options->threads = spec.threads;
   if (const Status team = check_team(*config, kCriticRole, spec); !team.ok()) return team;
-  Result<TrainingRanks> ranks = join_group(runtime, spec, options->learner.sharing);
+  Result<TrainingRanks> ranks =
+      join_group(runtime, spec, options->learner.sharing, options->learner.zero);
   if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<CriticWorker>> worker = CriticWorker::create(*options, std::move(*ranks));
   if (!worker.ok()) return worker.status();

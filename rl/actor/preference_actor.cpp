@@ -39,7 +39,8 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
     options.reference = std::move(*reference);
   }
   if (const runtime::Status team = check_team(*config, kStageRole, spec); !team.ok()) return team;
-  Result<TrainingRanks> ranks = join_group(runtime, spec, options.learner.sharing);
+  Result<TrainingRanks> ranks =
+      join_group(runtime, spec, options.learner.sharing, options.learner.zero);
   if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<PreferenceWorker>> worker =
       PreferenceWorker::create(options, std::move(*ranks));

@@ -29,7 +29,8 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime,
                            .teacher = *teacher};
   place_adapter(spec, options.adapter);
   if (const runtime::Status team = check_team(*config, kStageRole, spec); !team.ok()) return team;
-  Result<TrainingRanks> ranks = join_group(runtime, spec, options.learner.sharing);
+  Result<TrainingRanks> ranks =
+      join_group(runtime, spec, options.learner.sharing, options.learner.zero);
   if (!ranks.ok()) return ranks.status();
   Result<std::unique_ptr<SftWorker>> worker = SftWorker::create(options, std::move(*ranks));
   if (!worker.ok()) return worker.status();

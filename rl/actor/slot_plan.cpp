@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <optional>
 
+#include "rl/config/number_text.h"
 #include "rl/plan/memory_plan.h"
 #include "runtime/control/cluster_view.h"
 
@@ -20,17 +20,11 @@ constexpr std::size_t kRoomsShown = 8;
 constexpr double kCpusMin = 0.01;  // of a worker
 constexpr const char* kCpusKey = "trainer.cpus_per_worker";
 
-std::string cpus_text(double cpus) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", cpus);
-  return text;
-}
-
 std::string rooms_text(std::span<const NodeRoom> nodes) {
   std::string text = "there are ";
   const std::size_t shown = std::min(nodes.size(), kRoomsShown);
   for (std::size_t i = 0; i < shown; ++i)
-    text += (i == 0 ? "" : ", ") + cpus_text(nodes[i].cpus) + " CPUs with " +
+    text += (i == 0 ? "" : ", ") + number_text(nodes[i].cpus, 4) + " CPUs with " +
             bytes_text(static_cast<std::int64_t>(nodes[i].memory_bytes)) + " on " + nodes[i].name;
   if (shown < nodes.size())
     text += " and what " + std::to_string(nodes.size() - shown) + " more have";
@@ -48,8 +42,8 @@ std::string or_fewer_workers(const SlotOptions& options) {
 
 // Of a node, with those of the other role where there are too few nodes for both.
 std::int64_t workers_of_node(const SlotOptions& options, std::size_t nodes) {
-  const bool shared = static_cast<std::int64_t>(nodes) < options.nodes + options.beside_nodes;
-  return options.per_node + (shared ? options.beside_per_node : 0);
+  const bool shared = static_cast<std::int64_t>(nodes) < options.nodes + options.separate_nodes;
+  return options.per_node + (shared ? options.separate_per_node : 0);
 }
 
 // Of each bundle, largest first; zeros: it is not known what they take, or what a node has.
@@ -103,11 +97,11 @@ Status check_memory(const SlotOptions& options, std::span<const NodeRoom> nodes,
   if (nodes_hold(nodes, cpus, memory) || !nodes_hold(nodes, cpus, none)) return {};
   const double fits = std::floor(*most / static_cast<double>(options.per_node));
   return runtime::resource_exhausted(
-      std::string(kCpusKey) + "=" + cpus_text(options.cpus_per_worker) + ": the " +
-      std::to_string(options.per_node) + " worker(s) of a node take " + cpus_text(cpus) +
+      std::string(kCpusKey) + "=" + number_text(options.cpus_per_worker, 4) + ": the " +
+      std::to_string(options.per_node) + " worker(s) of a node take " + number_text(cpus, 4) +
       " CPUs and " + bytes + " of memory, and " + so_many_nodes(options.nodes) +
       " both: " + rooms_text(nodes) + "; " +
-      (fits >= 1 ? "set " + std::string(kCpusKey) + " to at most " + cpus_text(fits)
+      (fits >= 1 ? "set " + std::string(kCpusKey) + " to at most " + number_text(fits, 4)
                  : "leave " + std::string(kCpusKey) + " out") +
       or_fewer_workers(options));
 }
@@ -123,12 +117,12 @@ Status check_private_cpus(const SlotOptions& options, std::span<const NodeRoom> 
   if (options.cpus_per_worker * workers <= most) return {};
   const double fits = std::floor(most / workers);
   return runtime::resource_exhausted(
-      std::string(kCpusKey) + "=" + cpus_text(options.cpus_per_worker) + ": the " +
-      cpus_text(workers) + " worker(s) of a node ask for " +
-      cpus_text(options.cpus_per_worker * workers) +
-      " CPUs, and the cluster of this run alone, which no node will join, has " + cpus_text(most) +
-      ": " +
-      (fits >= 1 ? "set " + std::string(kCpusKey) + " to at most " + cpus_text(fits)
+      std::string(kCpusKey) + "=" + number_text(options.cpus_per_worker, 4) + ": the " +
+      number_text(workers, 4) + " worker(s) of a node ask for " +
+      number_text(options.cpus_per_worker * workers, 4) +
+      " CPUs, and the cluster of this run alone, which no node will join, has " +
+      number_text(most, 4) + ": " +
+      (fits >= 1 ? "set " + std::string(kCpusKey) + " to at most " + number_text(fits, 4)
                  : "leave " + std::string(kCpusKey) + " out, and workers share them") +
       or_fewer_workers(options));
 }

@@ -69,8 +69,8 @@ struct SlotOptions {
   std::string device = {};
   // Workers with their own slots in the same run. Where there are too few nodes for both, a node's
   // CPUs are shared evenly with them.
-  std::int64_t beside_nodes = 0;
-  std::int64_t beside_per_node = 0;
+  std::int64_t separate_nodes = 0;
+  std::int64_t separate_per_node = 0;
   std::string nodes_key = "trainer.nnodes";               // what sets nodes, for messages
   std::int64_t models = 1;                                // see WorkerSlots
   std::chrono::milliseconds rank_timeout = kRankTimeout;  // see watch_group()

@@ -11,6 +11,7 @@
 #include "rl/agent/python_programs.h"
 #include "rl/agent/tool_call.h"
 #include "rl/config/yaml.h"
+#include "rl/data/json_text.h"
 #include "rl/reward/python_programs.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/json.h"
@@ -32,10 +33,6 @@ constexpr std::int64_t kCallsMax =
 constexpr std::chrono::seconds kStartTime{120};
 constexpr std::chrono::seconds kCancelTime{
     2};  // for an event loop that is not blocked to take notice
-
-std::string line_of(const ordered_json& message) {
-  return message.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
 
 std::optional<std::int64_t> whole(const ordered_json& message, const char* key) {
   const auto found = message.find(key);
@@ -210,7 +207,7 @@ Status LoopHost::start_process() {
   process->worker = std::move(*worker);
   process->number = ++processes_started_;
   process->deadline = Clock::now() + kStartTime;
-  process->worker->send_line(line_of(setup_));
+  process->worker->send_line(json_line(setup_));
   processes_.push_back(std::move(process));
   return {};
 }
@@ -246,7 +243,7 @@ void LoopHost::answer(const LoopCall& call, const Result<ordered_json>& drawn) {
     if (run.asked.empty()) run.since = Clock::now();
     ordered_json message = {{"answer", call.number}};
     drawn.ok() ? message["value"] = *drawn : message["error"] = drawn.status().message();
-    run.process->worker->send_line(line_of(message));
+    run.process->worker->send_line(json_line(message));
   }
   wake();  // what the socket does not take at once is sent by the thread
 }
@@ -320,10 +317,10 @@ void LoopHost::assign() {
     chosen->runs.insert(number);
     run.process = chosen;
     run.since = Clock::now();
-    chosen->worker->send_line(line_of({{"run", number},
-                                       {"agent", run.task.agent},
-                                       {"row", run.task.row},
-                                       {"sampling_params", run.task.sampling_params}}));
+    chosen->worker->send_line(json_line({{"run", number},
+                                         {"agent", run.task.agent},
+                                         {"row", run.task.row},
+                                         {"sampling_params", run.task.sampling_params}}));
   }
   waiting_ = std::move(left);
   std::size_t starting = 0;
@@ -361,7 +358,7 @@ void LoopHost::handle(Process& process, const ordered_json& message) {
   if (const auto ask = whole(message, "ask"); ask && text_at(message, "kind") != "generate") {
     ordered_json answer = answer_about_text(message);
     answer["answer"] = *ask;
-    return process.worker->send_line(line_of(answer));
+    return process.worker->send_line(json_line(answer));
   }
   // The rest is about a loop that this process has.
   const auto about = [&]() -> std::optional<std::size_t> {
@@ -408,7 +405,7 @@ void LoopHost::ask_for_turn(Process& process, std::size_t number, const ordered_
   if (!readable || ++run.calls > kCallsMax) {
     const std::string why = readable ? "a loop may ask for " + std::to_string(kCallsMax) + " turns"
                                      : "generate: prompt_ids is not a list of token ids";
-    return process.worker->send_line(line_of({{"answer", call.number}, {"error", why}}));
+    return process.worker->send_line(json_line({{"answer", call.number}, {"error", why}}));
   }
   call.prompt_ids = std::move(*prompt);
   call.sampling_params = *params;
@@ -468,7 +465,7 @@ ordered_json LoopHost::answer_about_text(const ordered_json& message) const {
     const AssistantTurn turn = read_turn(*format, *text);
     ordered_json calls = ordered_json::array();
     for (const ToolCall& call : turn.calls)
-      calls.push_back({{"name", call.name}, {"arguments", line_of(call.arguments)}});
+      calls.push_back({{"name", call.name}, {"arguments", json_line(call.arguments)}});
     return {{"value", {{"content", turn.content}, {"calls", calls}}}};
   }
   return {{"error", "nothing here answers '" + kind + "'"}};
@@ -555,7 +552,7 @@ void LoopHost::check_deadlines() {
       if (!run.asked.empty() || now - run.since < options_.timeout) continue;
       run.cancelled = true;
       process.cancel_by = now + kCancelTime;
-      process.worker->send_line(line_of({{"cancel", number}}));
+      process.worker->send_line(json_line({{"cancel", number}}));
       break;  // a blocked one makes all others late: one at a time
     }
   }

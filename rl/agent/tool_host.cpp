@@ -184,7 +184,7 @@ std::vector<ToolAnswer> ToolHost::take() {
     }
     if (taken.failure != ScoreFailure::kNone) {
       taken.text = "Error executing tool '" + names_[call] + "': " + why;
-      tell_first(taken.text, message);
+      log_first(taken.text, message);
       continue;
     }
     taken.text = message["text"].get<std::string>();
@@ -196,8 +196,8 @@ std::vector<ToolAnswer> ToolHost::take() {
 }
 
 // The first few; the rest are numbers in the metrics.
-void ToolHost::tell_first(const std::string& what, const json& message) {
-  if (++told_ > kToolToldMax) return;
+void ToolHost::log_first(const std::string& what, const json& message) {
+  if (++logged_ > kToolToldMax) return;
   const std::string trace =
       message.is_object() ? message.value("traceback", std::string()) : std::string();
   LOG(warn, "{}{}{}", what, trace.empty() ? "" : "\n", trace);

@@ -59,13 +59,13 @@ class ToolHost {
 
  private:
   ToolHost() = default;
-  void tell_first(const std::string& what, const nlohmann::json& message);
+  void log_first(const std::string& what, const nlohmann::json& message);
 
   std::unique_ptr<ProcessPool> pool_;
   nlohmann::ordered_json schemas_ = nlohmann::ordered_json::array();
   std::vector<std::string> interactions_;
   std::vector<std::string> names_;  // of the tools called, by call
-  std::int64_t told_ = 0;           // failures that the log has seen
+  std::int64_t logged_ = 0;         // failures that the log has seen
 };
 
 /// ToolHost::schemas(), for who only writes prompts. Errors: those of ToolHost::create.

@@ -66,10 +66,6 @@ Status for_each_row(const Input& input, const std::function<Result<bool>(const R
   }
 }
 
-std::string dumped(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
 // Cut where a character begins.
 std::string shortened(std::string text) {
   if (text.size() <= kShownBytesMax) return text;
@@ -86,18 +82,18 @@ std::string value_text(const ordered_json& value) {
     if (!message.is_object() || !message.contains(role) || !message.contains(content))
       return std::nullopt;
     if (!message.at(role).is_string() || !message.at(content).is_string()) return std::nullopt;
-    return message.at(role).get<std::string>() + ": " + shortened(dumped(message.at(content)));
+    return message.at(role).get<std::string>() + ": " + shortened(json_line(message.at(content)));
   };
   std::string lines;
   if (value.is_array()) {
     for (const ordered_json& message : value) {
       auto line = text_of(message, "role", "content");
       if (!line) line = text_of(message, "from", "value");
-      if (!line) return " " + shortened(dumped(value));
+      if (!line) return " " + shortened(json_line(value));
       lines += "\n    " + *line;
     }
   }
-  return lines.empty() ? " " + shortened(dumped(value)) : lines;
+  return lines.empty() ? " " + shortened(json_line(value)) : lines;
 }
 
 int head(int argc, char** argv) {
@@ -112,7 +108,7 @@ int head(int argc, char** argv) {
   std::int64_t shown = 0;
   const Status status = for_each_row(input, [&](const RawRow& row) -> Result<bool> {
     if (json) {
-      std::cout << dumped(row.value) << "\n";
+      std::cout << json_line(row.value) << "\n";
     } else {
       std::cout << row.where << "\n";
       for (const auto& [name, value] : row.value.items())
@@ -153,7 +149,7 @@ void print_stats(const ordered_json& stats) {
     }
     if (!column.contains("values")) continue;
     for (const auto& [value, count] : column["values"].items())
-      std::cout << "  " << dumped(value) << ": " << count << "\n";
+      std::cout << "  " << json_line(value) << ": " << count << "\n";
   }
 }
 

@@ -299,7 +299,7 @@ bool goes_on(const TrainerOptions& trainer, const Config& config) {
 // What each trained role learns by, as far as the number of steps is known.
 Status print_rates(const Config& config, const TrainerOptions& trainer,
                    const Result<DataSize>& data, std::ostream& out) {
-  const std::int64_t steps_a_batch = traits_of(trainer.estimator).steps_per_batch;
+  const std::int64_t steps_a_batch = trainer.estimator->traits().steps_per_batch();
   const std::int64_t steps =
       data.ok() ? trainer.length.scheduled(data->rows / trainer.batch_prompts * steps_a_batch)
                 : trainer.length.steps.value_or(0);
@@ -349,8 +349,8 @@ Status judge_memory(const Config& config, const TrainerOptions& trainer,
   }
   SlotOptions places = slots;
   if (trainer.rollout_workers) {
-    places.beside_nodes = trainer.rollout_workers->nodes;
-    places.beside_per_node = trainer.rollout_workers->per_node;
+    places.separate_nodes = trainer.rollout_workers->nodes;
+    places.separate_per_node = trainer.rollout_workers->per_node;
   }
   const Result<RunFit> fit = fit_run(config, trainer, policy, *model, lengths, places, nodes);
   if (!fit.ok()) return fit.status();
@@ -394,7 +394,7 @@ Status dry_run(const Config& given, std::ostream& out, std::span<const NodeRoom>
     const std::int64_t workers = slots->nodes * slots->per_node;
     for (const std::string& note : config.notes()) out << note << "\n";
     for (const std::string& note : models.notes) out << "note: " << note << "\n";
-    const EstimatorTraits& estimator = traits_of(trainer->estimator);
+    const EstimatorTraits& estimator = trainer->estimator->traits();
     if (estimator.does_with_one && trainer->samples_per_prompt < 2) {
       out << "algorithm.adv_estimator=" << estimator.name
           << " compares the responses to a prompt with each other, and "

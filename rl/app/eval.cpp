@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <limits>
@@ -19,6 +18,7 @@
 #include "rl/app/local_model.h"
 #include "rl/app/model_option.h"
 #include "rl/config/config.h"
+#include "rl/config/number_text.h"
 #include "rl/data/dataset.h"
 #include "rl/data/prompt_builder.h"
 #include "rl/feed/data_warnings.h"
@@ -221,12 +221,6 @@ Status score(const Dataset& data, RewardFunction& reward, double right_from,
   return {};
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
 Status check_rows(const Dataset& data, const RewardFunction& reward) {
   for (const DataRow& row : data.rows()) {
     const Status usable = reward.check_row({.data_source = row.data_source,
@@ -294,7 +288,7 @@ Status show(const EvalOptions& options, const std::string& name,
         .title = name,
         .facts = {{"prompts", std::to_string(prompts.size())},
                   {"answers each", std::to_string(options.n)},
-                  {"temperature", number(options.sampling.temperature)},
+                  {"temperature", number_text(options.sampling.temperature)},
                   {"tokens at most", std::to_string(options.sampling.max_new_tokens)},
                   {"seed", std::to_string(options.sampling.seed)}}};
     if (const Status written =

@@ -16,8 +16,8 @@ constexpr const char* kNoMetrics =
 
 }  // namespace
 
-void tell_kept(const SaveTimes& save, const SaveBestOptions& best,
-               const std::filesystem::path& folder, const MetricLogger& metrics) {
+void print_kept(const SaveTimes& save, const SaveBestOptions& best,
+                const std::filesystem::path& folder, const MetricLogger& metrics) {
   const std::string text = save.text(folder, best.goal.metric);
   if (save.never())
     LOG(warn, "checkpoints: {}", text);
@@ -37,7 +37,7 @@ runtime::Status print_resume(std::ostream& out, const ResumeOptions& resume,
       resume.mode == ResumeMode::kPath ? resume.path : there.front().second;
   const auto state = read_checkpoint_json(checkpoint, kRunStateFile);
   if (!state.ok()) return resume.mode == ResumeMode::kPath ? state.status() : runtime::Status();
-  runtime::Status status = check_whose_state(*state, checkpoint / kRunStateFile, config.command());
+  runtime::Status status = check_state_owner(*state, checkpoint / kRunStateFile, config.command());
   if (!status.ok()) return status;
   const std::string name = config.get_string(model_key).value_or("");
   if (auto identity = identify_model(name, model); identity.ok()) {

@@ -17,8 +17,8 @@ namespace rl {
 
 /// In the log, before the first step: when and where weights are saved, and where metrics go. A
 /// warning where nothing is kept of them.
-void tell_kept(const SaveTimes& save, const SaveBestOptions& best,
-               const std::filesystem::path& folder, const MetricLogger& metrics);
+void print_kept(const SaveTimes& save, const SaveBestOptions& best,
+                const std::filesystem::path& folder, const MetricLogger& metrics);
 
 /// In a dry run: which checkpoint the run would continue from, and which keys have changed since;
 /// nothing where it would begin. `model`: where the model that `model_key` names is; one that is

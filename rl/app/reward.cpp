@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 
 #include "rl/app/command_line.h"
 #include "rl/config/config.h"
+#include "rl/config/number_text.h"
 #include "rl/data/json_text.h"
 #include "rl/data/row_mapping.h"
 #include "rl/data/row_source.h"
@@ -116,14 +116,8 @@ ordered_json explained_json(const ExplainedScore& explained) {
   return out;
 }
 
-std::string score_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
 std::string part_text(const ExplainedScore::Part& part) {
-  std::string text = score_text(part.score.value) + " by " + scorer_of(part);
+  std::string text = number_text(part.score.value) + " by " + scorer_of(part);
   if (!part.score.compared) return text;
   const auto shown = [](const std::optional<std::string>& one, const char* none) {
     return one ? "'" + excerpt(*one, kComparedBytesMax) + "'" : none;
@@ -135,9 +129,9 @@ std::string part_text(const ExplainedScore::Part& part) {
 std::string explained_text(const std::string& where, const ExplainedScore& explained) {
   if (const std::string why = explained.failure(); !why.empty()) return "error: " + why;
   if (explained.parts.size() == 1) return where + ": " + part_text(explained.parts.front());
-  std::string text = where + ": " + score_text(*explained.value());
+  std::string text = where + ": " + number_text(*explained.value());
   for (const ExplainedScore::Part& part : explained.parts)
-    text += "\n  " + score_text(part.weight) + " x " + part_text(part);
+    text += "\n  " + number_text(part.weight) + " x " + part_text(part);
   return text;
 }
 
@@ -236,7 +230,7 @@ int score_given(const RewardScoreOptions& options) {
   }
   if (given.rows() == 0) return fail(runtime::invalid_argument(options.rows + ": it has no rows"));
   if (!options.json && given.failed() < given.rows())
-    std::cout << given.rows() - given.failed() << " scores, mean " << score_text(given.mean())
+    std::cout << given.rows() - given.failed() << " scores, mean " << number_text(given.mean())
               << "\n";
   if (given.failed() == 0) return 0;
   return fail(Status(runtime::ErrorCode::kTaskFailed, std::to_string(given.failed()) + " of " +

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "rl/template/python_string.h"
 #include "runtime/core/printable_text.h"
 
 namespace rl {
@@ -11,29 +12,16 @@ namespace {
 
 constexpr std::size_t kColumns = 4;
 
-// Characters, not bytes: continuation bytes take no column. Good enough for everything but wide
-// scripts.
-std::int64_t columns(const std::string& text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
-
 std::string printable(const std::string& text) {
   return runtime::printable_text(text, /*one_line=*/true);
 }
 
-// Keeps the end of a prompt (where the question is) or the beginning of anything else.
+// A character is taken to be a column wide, which wide scripts are not. Keeps the end of a prompt
+// (where the question is) or the beginning of anything else.
 std::string fit(const std::string& text, std::int64_t width, bool keep_end) {
-  if (columns(text) <= width)
-    return text + std::string(static_cast<std::size_t>(width - columns(text)), ' ');
-  std::vector<std::string> characters;
-  for (const char c : text) {
-    if ((static_cast<unsigned char>(c) & 0xC0) == 0x80 && !characters.empty()) {
-      characters.back() += c;
-    } else {
-      characters.emplace_back(1, c);
-    }
-  }
+  const std::int64_t columns = count_characters(text);
+  if (columns <= width) return text + std::string(static_cast<std::size_t>(width - columns), ' ');
+  const std::vector<std::string_view> characters = split_characters(text);
   const auto kept = static_cast<std::ptrdiff_t>(width - 2);
   std::string out;
   if (keep_end) {
@@ -77,7 +65,8 @@ std::string sample_table(const std::vector<SampleText>& before,
   }
   std::array<std::int64_t, kColumns> widths{};
   for (const auto& row : rows) {
-    for (std::size_t c = 0; c < kColumns; ++c) widths[c] = std::max(widths[c], columns(row[c]));
+    for (std::size_t c = 0; c < kColumns; ++c)
+      widths[c] = std::max(widths[c], count_characters(row[c]));
   }
   share_width(widths, width - 3 * 3);
   std::string table;

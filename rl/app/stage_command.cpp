@@ -32,7 +32,7 @@ Status train_stage(runtime::Runtime& runtime, const Config& config,
     return {};
   }
   const StageOptions& options = (*trainer)->options();
-  tell_kept(options.save, options.save_best, options.folder, (*trainer)->log());
+  print_kept(options.save, options.save_best, options.folder, (*trainer)->log());
   std::optional<InterruptWatch> interrupts;
   (*trainer)->on_step([&](const StepRecord& record) {
     if (record.step == 0)

@@ -112,7 +112,7 @@ Status train_rl(runtime::Runtime& runtime, const Config& config) {
   const TrainerOptions& options = (*trainer)->options();
   const bool saves = !options.save.never();
   if (!options.validate_only)
-    tell_kept(options.save, options.save_best, options.folder, (*trainer)->log());
+    print_kept(options.save, options.save_best, options.folder, (*trainer)->log());
   (*trainer)->on_step([&](const StepRecord& record) {
     curve.add(record);
     if (!record.phase.empty()) return;

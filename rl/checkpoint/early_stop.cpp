@@ -1,21 +1,15 @@
 #include "rl/checkpoint/early_stop.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
+#include "rl/config/number_text.h"
 #include "runtime/core/log.h"
 
 namespace rl {
 namespace {
 
 using runtime::Result;
-
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
 
 // Whether something is to happen every N steps, or after each epoch.
 bool is_asked_for(const Config& config, const char* key) {

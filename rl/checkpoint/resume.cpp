@@ -23,7 +23,7 @@ Status check_whose_folder(const fs::path& root, std::string_view command) {
   for (const auto& [step, folder] : list_checkpoints(root)) {
     const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kRunStateFile);
     if (!state.ok()) continue;  // damaged: passed over with a warning
-    if (const Status own = check_whose_state(*state, folder / kRunStateFile, command); !own.ok())
+    if (const Status own = check_state_owner(*state, folder / kRunStateFile, command); !own.ok())
       return own;
   }
   return {};
@@ -56,7 +56,7 @@ Result<ResumeOptions> ResumeOptions::from_config(const Config& config) {
   return options;
 }
 
-Status check_whose_state(const nlohmann::ordered_json& state, const fs::path& file,
+Status check_state_owner(const nlohmann::ordered_json& state, const fs::path& file,
                          std::string_view command) {
   const std::string whose = command_of(state);
   if (whose.empty() || whose == command) return {};

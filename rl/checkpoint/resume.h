@@ -35,7 +35,7 @@ runtime::Result<std::optional<std::filesystem::path>> checkpoint_to_resume(
 
 /// kInvalidArgument: the state in `file` is another command's. One that does not say (of an earlier
 /// version) passes.
-runtime::Status check_whose_state(const nlohmann::ordered_json& state,
+runtime::Status check_state_owner(const nlohmann::ordered_json& state,
                                   const std::filesystem::path& file, std::string_view command);
 
 }  // namespace rl

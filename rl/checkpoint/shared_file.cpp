@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rl/checkpoint/hash_note.h"
+#include "rl/weights/atomic_file.h"
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
 
@@ -20,10 +21,6 @@ using runtime::Status;
 
 // Smaller files are cheap either way.
 constexpr std::uint64_t kPastCacheFrom = 4 * BlockWriter::kBlockBytes;
-
-Status write_error(int error, const std::filesystem::path& path) {
-  return runtime::errno_status(error, path.string() + ": cannot be written");
-}
 
 // Another writer may do the same at the same time: both make it longer, to the same size.
 Status make_size(int fd, const std::filesystem::path& path, std::uint64_t bytes, bool reserves) {

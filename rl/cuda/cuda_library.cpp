@@ -3,7 +3,8 @@
 #include <dlfcn.h>
 
 #include <string>
-#include <system_error>
+
+#include "runtime/process/program_library.h"
 
 namespace rl {
 namespace {
@@ -16,18 +17,10 @@ bool bind(void* handle, const char* name, Function& function) {
   return function != nullptr;
 }
 
-std::filesystem::path beside_executable() {
-  std::error_code ec;
-  auto executable = std::filesystem::read_symlink("/proc/self/exe", ec);
-  if (ec) return kFileName;
-  auto candidate = executable.parent_path().parent_path() / "lib" / kFileName;
-  return std::filesystem::exists(candidate, ec) ? candidate : std::filesystem::path(kFileName);
-}
-
 }  // namespace
 
 runtime::Result<std::unique_ptr<CudaLibrary>> CudaLibrary::load(const std::filesystem::path& path) {
-  const std::filesystem::path file = path.empty() ? beside_executable() : path;
+  const std::filesystem::path file = path.empty() ? runtime::program_library(kFileName) : path;
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     return runtime::unavailable("CUDA kernels: " + std::string(dlerror()) +

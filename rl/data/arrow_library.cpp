@@ -2,24 +2,15 @@
 
 #include <dlfcn.h>
 
-#include <system_error>
+#include "runtime/process/program_library.h"
 
 namespace rl {
 namespace {
 
 constexpr const char* kFileName = "libstarling_arrow.so";
 
-std::filesystem::path beside_executable() {
-  std::error_code error;
-  const std::filesystem::path executable = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return kFileName;
-  const std::filesystem::path candidate =
-      executable.parent_path().parent_path() / "lib" / kFileName;
-  return std::filesystem::exists(candidate, error) ? candidate : std::filesystem::path(kFileName);
-}
-
 runtime::Result<ArrowBackend*> load() {
-  const std::filesystem::path file = beside_executable();
+  const std::filesystem::path file = runtime::program_library(kFileName);
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     return runtime::unavailable("Parquet and Arrow need " + std::string(kFileName) +

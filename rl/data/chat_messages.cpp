@@ -171,4 +171,10 @@ Status normalise_messages(ordered_json& messages, const std::string& at) {
   return check_messages(messages, at);
 }
 
+ordered_json first_messages(const ordered_json& messages, std::size_t count) {
+  ordered_json first = ordered_json::array();
+  for (std::size_t i = 0; i < count; ++i) first.push_back(messages[i]);
+  return first;
+}
+
 }  // namespace rl

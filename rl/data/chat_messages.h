@@ -1,6 +1,7 @@
 // Messages of chats in the forms that data have them.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -12,5 +13,8 @@ namespace rl {
 /// `function_call` becomes the one call in `tool_calls`. kInvalidArgument: no messages, one without
 /// a role or content, or a call that is none; `at` begins the error.
 runtime::Status normalise_messages(nlohmann::ordered_json& messages, const std::string& at);
+
+/// The first `count` of them.
+nlohmann::ordered_json first_messages(const nlohmann::ordered_json& messages, std::size_t count);
 
 }  // namespace rl

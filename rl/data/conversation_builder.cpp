@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "rl/data/chat_messages.h"
 #include "rl/data/tool_calls.h"
 #include "rl/data/unwritten_fields.h"
 
@@ -31,12 +32,6 @@ std::size_t common_prefix(const std::string& a, const std::string& b) {
                     b.begin())
           .first -
       a.begin());
-}
-
-ordered_json first_messages(const ordered_json& messages, std::size_t count) {
-  ordered_json first = ordered_json::array();
-  for (std::size_t i = 0; i < count; ++i) first.push_back(messages[i]);
-  return first;
 }
 
 std::string message_name(const DataRow& row, std::size_t index) {

@@ -9,23 +9,20 @@
 #include "rl/data/chat_messages.h"
 #include "rl/data/json_text.h"
 #include "rl/data/row_mapping.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
 
 using nlohmann::ordered_json;
 using runtime::invalid_argument;
+using runtime::json_member;
 using runtime::Result;
 using runtime::Status;
 
-const ordered_json* find_column(const ordered_json& row, const std::string& key) {
-  const auto found = row.find(key);
-  return found == row.end() || found->is_null() ? nullptr : &*found;
-}
-
 Result<const ordered_json*> column(const RawRow& row, const std::string& key,
                                    const std::string& setting) {
-  if (const ordered_json* value = find_column(row.value, key)) return value;
+  if (const ordered_json* value = json_member(row.value, key)) return value;
   if (row.value.contains(key))
     return invalid_argument(row.where + ": '" + key + "' (" + setting + ") is null");
   return invalid_argument(row.where + ": no key '" + key + "' (" + setting + "); it has " +
@@ -77,22 +74,16 @@ std::string shared_text(const std::string& a, const std::string& b) {
   return a.substr(0, end);
 }
 
-ordered_json leading_messages(const ordered_json& messages, std::size_t count) {
-  ordered_json first = ordered_json::array();
-  for (std::size_t i = 0; i < count; ++i) first.push_back(messages[i]);
-  return first;
-}
-
 /// The prompt that responses bring themselves; null where they bring none.
 ordered_json own_prompt(const RawRow& row, const RowMapping& mapping, const ordered_json& chosen,
                         const ordered_json& rejected) {
   const bool has_prompt =
-      !mapping.prompt_template.empty() || find_column(row.value, mapping.prompt) != nullptr;
+      !mapping.prompt_template.empty() || json_member(row.value, mapping.prompt) != nullptr;
   if (begins_with_prompt(chosen)) {
-    if (rejected.is_array()) return leading_messages(chosen, shared_messages(chosen, rejected));
+    if (rejected.is_array()) return first_messages(chosen, shared_messages(chosen, rejected));
     std::size_t count = chosen.size();  // up to the last turn of the assistant
     while (count > 0 && chosen[count - 1].at("role") == "assistant") --count;
-    return leading_messages(chosen, count);
+    return first_messages(chosen, count);
   }
   if (!has_prompt && chosen.is_string() && rejected.is_string())
     return shared_text(chosen, rejected);
@@ -131,7 +122,7 @@ Status take_prompt_away(const RawRow& row, const std::string& key, const ordered
 /// Whether the row's own prompt is the one that its responses follow.
 Status check_prompt(const RawRow& row, const RowMapping& mapping, const ordered_json& own) {
   const ordered_json* stored =
-      mapping.prompt_template.empty() ? find_column(row.value, mapping.prompt) : nullptr;
+      mapping.prompt_template.empty() ? json_member(row.value, mapping.prompt) : nullptr;
   if (stored == nullptr || !own.is_array() || own.empty()) return Status();
   ordered_json messages = *stored;
   if (messages.is_array()) {
@@ -169,14 +160,14 @@ Result<double> read_margin(const RawRow& row, const PreferenceMapping& mapping) 
     if (!stored.ok()) return stored.status();
     return number(row, mapping.margin);
   }
-  if (find_column(row.value, "margin") != nullptr) return number(row, "margin");
+  if (json_member(row.value, "margin") != nullptr) return number(row, "margin");
   for (const auto& [chosen, rejected] :
        {std::pair<std::string, std::string>("chosen_score", "rejected_score"),
         {"score_chosen", "score_rejected"}}) {
     const bool both =
-        find_column(row.value, chosen) != nullptr && find_column(row.value, rejected) != nullptr;
-    if (!both && (find_column(row.value, chosen) != nullptr ||
-                  find_column(row.value, rejected) != nullptr)) {
+        json_member(row.value, chosen) != nullptr && json_member(row.value, rejected) != nullptr;
+    if (!both && (json_member(row.value, chosen) != nullptr ||
+                  json_member(row.value, rejected) != nullptr)) {
       return invalid_argument(row.where + ": '" + chosen + "' and '" + rejected +
                               "' are needed both, or none");
     }

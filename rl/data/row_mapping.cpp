@@ -8,19 +8,16 @@
 #include "rl/data/chat_messages.h"
 #include "rl/data/json_text.h"
 #include "rl/data/tool_list.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
 
 using nlohmann::ordered_json;
 using runtime::invalid_argument;
+using runtime::json_member;
 using runtime::Result;
 using runtime::Status;
-
-const ordered_json* find_field(const ordered_json& row, const std::string& key) {
-  const auto found = row.find(key);
-  return found == row.end() || found->is_null() ? nullptr : &*found;
-}
 
 Status no_column(const RawRow& row, const std::string& key, const std::string& setting) {
   const bool is_null = row.value.contains(key);
@@ -35,7 +32,7 @@ constexpr std::array kMediaKeys = {"data.image_key", "data.video_key",
 // Left out without a word, they would leave a question about nothing.
 Status check_text_alone(const RawRow& row, const RowMapping& mapping) {
   for (const std::string& column : mapping.media) {
-    const ordered_json* value = column.empty() ? nullptr : find_field(row.value, column);
+    const ordered_json* value = column.empty() ? nullptr : json_member(row.value, column);
     if (value == nullptr || is_empty_value(*value)) continue;
     return runtime::unimplemented(row.where + ": it has '" + column +
                                   "', and only text is read: take rows without, or train on their "
@@ -46,12 +43,12 @@ Status check_text_alone(const RawRow& row, const RowMapping& mapping) {
 
 /// A column of nulls is not there: files of several sources have the columns of all.
 const ordered_json* find_answer(const ordered_json& row) {
-  const ordered_json* model = find_field(row, "reward_model");
+  const ordered_json* model = json_member(row, "reward_model");
   if (model != nullptr && model->is_object()) {
-    if (const ordered_json* truth = find_field(*model, "ground_truth")) return truth;
+    if (const ordered_json* truth = json_member(*model, "ground_truth")) return truth;
   }
   for (const char* key : {"ground_truth", "answer", "solution", "target"}) {
-    if (const ordered_json* answer = find_field(row, key)) return answer;
+    if (const ordered_json* answer = json_member(row, key)) return answer;
   }
   return nullptr;
 }
@@ -84,7 +81,7 @@ Status cut_answer(const RawRow& row, const RowMapping& mapping, DataRow& into) {
 /// The answer, or where no column is one the columns that there are.
 Status read_ground_truth(const RawRow& row, const RowMapping& mapping, DataRow& into) {
   const ordered_json* answer =
-      mapping.answer.empty() ? find_answer(row.value) : find_field(row.value, mapping.answer);
+      mapping.answer.empty() ? find_answer(row.value) : json_member(row.value, mapping.answer);
   if (answer == nullptr && !mapping.answer.empty())
     return no_column(row, mapping.answer, "data.columns.answer");
   if (answer != nullptr) {
@@ -102,7 +99,7 @@ const ordered_json* descend(const ordered_json* at, const std::vector<std::strin
                             const std::string& name, Status& status) {
   std::string so_far = name;
   for (const std::string& key : path) {
-    const ordered_json* next = at->is_object() ? find_field(*at, key) : nullptr;
+    const ordered_json* next = json_member(*at, key);
     if (next == nullptr) {
       status = invalid_argument(
           so_far + (at->is_object()
@@ -121,7 +118,7 @@ const ordered_json* descend(const ordered_json* at, const std::vector<std::strin
 Status add_system_message(const RawRow& row, const RowMapping& mapping, ordered_json& messages) {
   constexpr const char* kColumn = "system";
   const ordered_json* column =
-      mapping.messages == kColumn ? nullptr : find_field(row.value, kColumn);
+      mapping.messages == kColumn ? nullptr : json_member(row.value, kColumn);
   if (column != nullptr && !column->is_string())
     return invalid_argument(row.where + ": 'system' must be a text, the conversation's system " +
                             "message, it is " + json_type_name(*column));
@@ -168,7 +165,7 @@ Result<DataRow> map_conversation(const RawRow& row, const RowMapping& mapping,
   if (status.ok()) status = add_system_message(row, mapping, into.prompt);
   if (!status.ok()) return status;
   const auto find = [&](const std::string& column) {
-    return column.empty() ? nullptr : find_field(row.value, column);
+    return column.empty() ? nullptr : json_member(row.value, column);
   };
   if (const ordered_json* thinking = find(mapping.thinking))
     into.extra["enable_thinking"] = *thinking;
@@ -188,7 +185,7 @@ Status read_prompt(const RawRow& row, const RowMapping& mapping, DataRow& into) 
     into.prompt = std::move(*text);
     return Status();
   }
-  const ordered_json* column = find_field(row.value, mapping.prompt);
+  const ordered_json* column = json_member(row.value, mapping.prompt);
   if (column == nullptr)
     return no_column(row, mapping.prompt,
                      mapping.messages.empty() ? "data.prompt_key"
@@ -247,16 +244,16 @@ Status set_form(const RawRow& row, const RowMapping& mapping, DataRow& into) {
 /// What judges a response.
 Status read_judging(const RawRow& row, const RowMapping& mapping, DataRow& into) {
   if (const Status status = read_ground_truth(row, mapping, into); !status.ok()) return status;
-  if (const ordered_json* source = find_field(row.value, mapping.data_source))
+  if (const ordered_json* source = json_member(row.value, mapping.data_source))
     into.data_source = json_as_text(*source);
   if (const ordered_json* teacher =
-          mapping.teacher.empty() ? nullptr : find_field(row.value, mapping.teacher))
+          mapping.teacher.empty() ? nullptr : json_member(row.value, mapping.teacher))
     into.teacher = json_as_text(*teacher);
-  if (const ordered_json* extra = find_field(row.value, "extra_info")) into.extra = *extra;
-  const ordered_json* difficulty = find_field(row.value, "difficulty");
-  if (difficulty == nullptr) difficulty = find_field(into.extra, "difficulty");
+  if (const ordered_json* extra = json_member(row.value, "extra_info")) into.extra = *extra;
+  const ordered_json* difficulty = json_member(row.value, "difficulty");
+  if (difficulty == nullptr) difficulty = json_member(into.extra, "difficulty");
   if (difficulty != nullptr && difficulty->is_number()) into.difficulty = difficulty->get<double>();
-  if (const ordered_json* agent = find_field(row.value, "agent_name");
+  if (const ordered_json* agent = json_member(row.value, "agent_name");
       agent != nullptr && agent->is_string())
     into.agent_name = agent->get<std::string>();
   return Status();
@@ -266,7 +263,7 @@ Status read_judging(const RawRow& row, const RowMapping& mapping, DataRow& into)
 std::string list_unread(const ordered_json& row, const RowMapping& mapping) {
   ordered_json unread = ordered_json::object();
   for (const std::string column : {"tools", "system"}) {
-    const ordered_json* value = find_field(row, column);
+    const ordered_json* value = json_member(row, column);
     const bool read = column == mapping.prompt || column == mapping.response ||
                       column == mapping.answer ||
                       mapping.prompt_template.find("{" + column + "}") != std::string::npos;
@@ -278,7 +275,7 @@ std::string list_unread(const ordered_json& row, const RowMapping& mapping) {
 /// A response that the row has.
 Status read_response(const RawRow& row, const RowMapping& mapping, DataRow& into) {
   const std::string key = mapping.response.empty() ? "response" : mapping.response;
-  const ordered_json* response = find_field(row.value, key);
+  const ordered_json* response = json_member(row.value, key);
   if (response == nullptr && mapping.response.empty()) return Status();
   if (response == nullptr)
     return no_column(row, mapping.response,
@@ -315,7 +312,7 @@ Result<std::string> fill_template(std::string_view text, const ordered_json& row
       if (end == std::string_view::npos)
         return invalid_argument(at + "a '{' without its '}': write '{{' for a brace");
       const std::string name(text.substr(i + 1, end - i - 1));
-      const ordered_json* column = find_field(row, name);
+      const ordered_json* column = json_member(row, name);
       if (column == nullptr)
         return invalid_argument(at + "no key '" + name + "'; the row has " + list_json_keys(row));
       filled += json_as_text(*column);
@@ -370,7 +367,7 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   if (mapping.preference) return map_preference(row, mapping);
   if (Status status = check_text_alone(row, mapping); !status.ok()) return status;
   if (const ordered_json* messages =
-          mapping.messages.empty() ? nullptr : find_field(row.value, mapping.messages))
+          mapping.messages.empty() ? nullptr : json_member(row.value, mapping.messages))
     return map_conversation(row, mapping, *messages);
   DataRow into;
   into.where = row.where;

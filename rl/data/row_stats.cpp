@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "rl/template/python_string.h"
+
 namespace rl {
 namespace {
 
@@ -11,12 +13,6 @@ using nlohmann::ordered_json;
 constexpr std::size_t kValuesMax = 65536;
 constexpr std::size_t kDifferentMax = 20;
 constexpr std::size_t kShownBytesMax = 60;
-
-// Not bytes: what does not continue a character begins one.
-std::int64_t count_characters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
 
 // What the messages of a chat say; nothing for another list.
 std::optional<std::string> chat_text(const ordered_json& list) {

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <boost/crc.hpp>
-#include <chrono>
 
 #include "rl/metrics/protobuf.h"
+#include "rl/metrics/unix_seconds.h"
 
 namespace rl {
 namespace {
@@ -19,10 +19,6 @@ enum Summary { kValue = 1 };
 enum Value { kTag = 1, kSimpleValue = 2 };
 enum SessionLog { kStatus = 1 };
 constexpr std::int64_t kSessionStart = 1;
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // CRC-32C, turned and shifted so that a checksum of bytes that hold checksums is still one.
 std::uint32_t masked_checksum(std::string_view bytes) {
@@ -58,7 +54,7 @@ Result<std::unique_ptr<TensorBoardSink>> TensorBoardSink::open(const std::filesy
   // TensorBoard reads files in the order of their names. A process that opens two within a second
   // numbers them.
   const std::string name = "events.out.tfevents." +
-                           std::to_string(static_cast<std::int64_t>(wall_seconds())) + "." +
+                           std::to_string(static_cast<std::int64_t>(unix_seconds())) + "." +
                            host_name() + "." + std::to_string(::getpid());
   std::error_code ignored;
   int number = 0;
@@ -69,11 +65,11 @@ Result<std::unique_ptr<TensorBoardSink>> TensorBoardSink::open(const std::filesy
   // its step 0.
   const std::int64_t first = last_step == 0 ? 0 : last_step + 1;
   ProtobufMessage start;
-  start.real(kWallTime, wall_seconds())
+  start.real(kWallTime, unix_seconds())
       .integer(kStep, first)
       .message(kSessionLog, ProtobufMessage().integer(kStatus, kSessionStart));
   const Status written = file->write(framed(ProtobufMessage()
-                                                .real(kWallTime, wall_seconds())
+                                                .real(kWallTime, unix_seconds())
                                                 .text(kFileVersion, "brain.Event:2")
                                                 .bytes()) +
                                      framed(start.bytes()));
@@ -88,7 +84,7 @@ Status TensorBoardSink::write(const StepRecord& record) {
         kValue, ProtobufMessage().text(kTag, name).real(kSimpleValue, static_cast<float>(value)));
   }
   ProtobufMessage event;
-  event.real(kWallTime, wall_seconds()).integer(kStep, record.step).message(kSummary, summary);
+  event.real(kWallTime, unix_seconds()).integer(kStep, record.step).message(kSummary, summary);
   return file_.write(framed(event.bytes()));
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/crc.hpp>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -10,6 +9,7 @@
 #include <random>
 
 #include "rl/metrics/protobuf.h"
+#include "rl/metrics/unix_seconds.h"
 #include "rl/weights/atomic_file.h"
 
 namespace rl {
@@ -34,10 +34,6 @@ constexpr std::int64_t kBlockBytes = 32 * 1024;
 constexpr std::int64_t kHeadBytes = 7;
 enum class Piece : char { kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 constexpr char kMagic[] = ":W&B\xE1\xBE\x00";
-
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::string piece_bytes(Piece piece, std::string_view data) {
   boost::crc_32_type crc;

@@ -118,7 +118,7 @@ std::optional<std::string> name_of(std::string_view text) {
 
 }  // namespace
 
-bool name_different_things(std::string_view a, std::string_view b) {
+bool have_different_names(std::string_view a, std::string_view b) {
   const auto left = name_of(a), right = name_of(b);
   if (!left || !right || *left == *right) return false;
   if (is_tuple_of_letters(*left) && is_tuple_of_letters(*right)) return true;

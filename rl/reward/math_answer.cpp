@@ -484,10 +484,10 @@ bool equivalent(std::string_view written, std::string_view written_truth) {
                     plain_truth = with_ascii_forms(written_truth);
   const std::string_view answer = trim(plain), truth = trim(plain_truth);
   if (answer.size() > kAnswerBytesMax || truth.size() > kAnswerBytesMax) return answer == truth;
-  if (count_different_things(read_math(answer).units, read_math(truth).units)) return false;
+  if (have_different_units(read_math(answer).units, read_math(truth).units)) return false;
   const std::string stated = stated_form(answer), stated_truth = stated_form(truth);
   if (same_statements(stated, stated_truth)) return true;
-  if (name_different_things(stated, stated_truth)) return false;
+  if (have_different_names(stated, stated_truth)) return false;
   // "100,200,300" is a number or a list: what the other side makes of it.
   const Readings left(answer_form(answer)), right(answer_form(truth));
   if (same(left.number, right.number, 0) || same_as_lists(left, right)) return true;

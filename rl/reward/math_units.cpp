@@ -36,11 +36,6 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
   return at;
 }
 
-std::size_t end_of_word(std::string_view text, std::size_t at) {
-  while (at < text.size() && is_letter(text[at])) ++at;
-  return at;
-}
-
 /// Signs of one letter, which are units next to another only: m/s.
 bool is_short_unit(std::string_view word) {
   return word == "h" || word == "s" || word == "m" || word == "g" || word == "L";
@@ -48,12 +43,12 @@ bool is_short_unit(std::string_view word) {
 
 /// "square", "sq." and the like, before the unit that they are of.
 std::size_t end_of_power_word(std::string_view text, std::size_t at) {
-  const std::size_t end = end_of_word(text, at);
+  const std::size_t end = end_of_letters(text, at);
   const std::string_view word = text.substr(at, end - at);
   if (word != "square" && word != "cubic" && word != "sq" && word != "cu") return at;
   const std::size_t behind = end < text.size() && text[end] == '.' ? end + 1 : end;
   const std::size_t next = skip_blanks(text, behind);
-  const std::string_view unit = text.substr(next, end_of_word(text, next) - next);
+  const std::string_view unit = text.substr(next, end_of_letters(text, next) - next);
   return is_unit_word(unit) || is_short_unit(unit) ? next : at;
 }
 
@@ -79,7 +74,7 @@ std::optional<std::size_t> end_of_ohm(std::string_view text, std::size_t at) {
 
 std::optional<UnitFactor> unit_factor_at(std::string_view text, std::size_t at) {
   if (const auto ohm = end_of_ohm(text, at)) return UnitFactor{.end = *ohm};
-  const std::size_t end = end_of_word(text, at);
+  const std::size_t end = end_of_letters(text, at);
   const std::string_view word = text.substr(at, end - at);
   const bool subscripted = end < text.size() && text[end] == '_';
   if (subscripted || (!is_unit_word(word) && !is_short_unit(word))) return std::nullopt;
@@ -150,7 +145,7 @@ std::optional<std::size_t> end_of_time_of_day(std::string_view text, std::size_t
   before = trim(before);
   const bool is_clock = before.size() >= 4 && before[before.size() - 3] == ':' &&
                         is_digit(before[before.size() - 2]) && is_digit(before.back());
-  const std::size_t end = end_of_word(text, at);
+  const std::size_t end = end_of_letters(text, at);
   const std::string_view word = text.substr(at, end - at);
   const bool is_name = word == "am" || word == "pm" || word == "AM" || word == "PM";
   return is_clock && is_name ? std::optional(end) : std::nullopt;
@@ -178,7 +173,7 @@ bool continues_quantity(std::string_view text, std::size_t at) {
 /// "million" behind which nothing is, or a unit, or a further factor.
 bool is_factor_at_end(std::string_view text, std::size_t at, std::size_t end) {
   if (!is_factor_word(text.substr(at, end - at))) return false;
-  const std::size_t next = skip_blanks(text, end), behind = end_of_word(text, next);
+  const std::size_t next = skip_blanks(text, end), behind = end_of_letters(text, next);
   const std::string_view word = text.substr(next, behind - next);
   return !continues_quantity(text, end) || is_factor_word(word) || is_unit_word(word);
 }
@@ -245,7 +240,7 @@ std::string without_unit_words(std::string_view text, std::vector<std::string>& 
         is_letter(text[at]) &&
         (at == 0 || (!is_letter(text[at - 1]) && text[at - 1] != '\\' && text[at - 1] != '_'));
     const bool is_behind = (starts_word || text[at] == '\\') && ends_with_quantity(out, false);
-    const std::size_t ends_word = starts_word ? end_of_word(text, at) : at + 1;
+    const std::size_t ends_word = starts_word ? end_of_letters(text, at) : at + 1;
     const std::string_view word = text.substr(at, ends_word - at);
     if (is_behind && is_factor_at_end(text, at, ends_word)) {
       out += leading_scale(word).latex;

@@ -150,8 +150,9 @@ Result<std::unique_ptr<ProcessScorer>> ProcessScorer::library(const fs::path& fi
 }
 
 // The first of each kind in full; the rest are numbers in the metrics.
-void ProcessScorer::tell_first(const std::string& kind, const std::string& text) {
-  if (told_.size() < kKindsToldMax && told_.insert(kind).second) LOG(warn, "{}: {}", what_, text);
+void ProcessScorer::log_first(const std::string& kind, const std::string& text) {
+  if (logged_.size() < kKindsToldMax && logged_.insert(kind).second)
+    LOG(warn, "{}: {}", what_, text);
 }
 
 void ProcessScorer::prepare(std::span<const ScoreRequest> requests) {
@@ -177,9 +178,9 @@ Result<ScoredBatch> ProcessScorer::score(std::span<const ScoreRequest> requests)
     if (!score.ok()) {
       const std::string where = requests[i].where + ": ";
       if (trace != answer.message.end() && trace->is_string()) {
-        tell_first(score.message, where + trace->get<std::string>());
+        log_first(score.message, where + trace->get<std::string>());
       } else {
-        tell_first(std::to_string(static_cast<int>(score.failure)), where + score.message);
+        log_first(std::to_string(static_cast<int>(score.failure)), where + score.message);
       }
       score.message = what_ + ": " + score.message;
     }

@@ -54,11 +54,11 @@ class ProcessScorer : public Scorer {
  private:
   ProcessScorer(std::string what, std::unique_ptr<ProcessPool> pool)
       : what_(std::move(what)), calls_(std::move(pool)) {}
-  void tell_first(const std::string& kind, const std::string& text);
+  void log_first(const std::string& kind, const std::string& text);
 
   std::string what_;  // "compute_score of reward.py"
   PreparedCalls calls_;
-  std::set<std::string> told_;  // kinds of failures that the log has seen
+  std::set<std::string> logged_;  // kinds of failures that the log has seen
 };
 
 /// The request as scorers see it; verl's names.

@@ -198,12 +198,6 @@ std::size_t numerator_of(std::string_view word) {
              : static_cast<std::size_t>(found - std::begin(kNumerators)) + 1;
 }
 
-/// Where the letters that begin at `at` end.
-std::size_t end_of_letters(std::string_view text, std::size_t at) {
-  while (at < text.size() && is_letter(text[at])) ++at;
-  return at;
-}
-
 }  // namespace
 
 LeadingScale leading_fraction(std::string_view words) {
@@ -266,7 +260,7 @@ bool changes_quantity(std::string_view text) {
   });
 }
 
-bool count_different_things(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+bool have_different_units(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   const std::vector<Phrase> left = phrases_of(a), right = phrases_of(b);
   return !left.empty() && !right.empty() && !are_all_said(left, right) &&
          !are_all_said(right, left);

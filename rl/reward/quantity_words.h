@@ -35,6 +35,6 @@ bool changes_quantity(std::string_view words);
 /// Whether two answers count or measure different things, by the words that are left out of each:
 /// "apples" and "pears", "a.m." and "p.m.". False where one has none, and of units, as which all
 /// measures and words such as "ways" and "solutions" pass.
-bool count_different_things(const std::vector<std::string>& a, const std::vector<std::string>& b);
+bool have_different_units(const std::vector<std::string>& a, const std::vector<std::string>& b);
 
 }  // namespace rl

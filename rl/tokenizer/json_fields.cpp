@@ -17,12 +17,6 @@ Status wrong(const char* key, const json* found, std::string_view wanted) {
 
 }  // namespace
 
-const json* json_member(const json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
 Result<std::string_view> json_string(const json& object, const char* key) {
   const json* member = json_member(object, key);
   if (member == nullptr || !member->is_string()) return wrong(key, member, "a string");

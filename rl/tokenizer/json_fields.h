@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/json.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -16,8 +17,7 @@ namespace rl {
 /// Sequences may hold sequences; deeper than this is no tokenizer.
 inline constexpr int kComponentDepthMax = 8;
 
-/// The member, or null when it is missing, JSON null, or `object` is no object.
-const nlohmann::json* json_member(const nlohmann::json& object, const char* key);
+using runtime::json_member;
 
 /// A member that must be there. The string_view lives as long as `object`.
 runtime::Result<std::string_view> json_string(const nlohmann::json& object, const char* key);

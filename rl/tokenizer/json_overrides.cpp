@@ -234,7 +234,7 @@ Status apply_space_options(const SlowTokenizerFiles& files, json& tokenizer) {
   return {};
 }
 
-Status add_tokens_beside(const SlowTokenizerFiles& files, TokenizerPipeline& pipeline) {
+Status apply_added_tokens(const SlowTokenizerFiles& files, TokenizerPipeline& pipeline) {
   auto split = said_option(files.config, "split_special_tokens");
   if (!split.ok()) return split.status();
   auto clean = said_option(files.config, "clean_up_tokenization_spaces");

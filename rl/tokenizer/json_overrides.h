@@ -19,7 +19,7 @@ runtime::Status apply_space_options(const SlowTokenizerFiles& files, nlohmann::j
 /// Tokens that the tokenizer.json lacks get the next ids, flags that differ are the files';
 /// split_special_tokens and clean_up_tokenization_spaces are set. Errors name the file and the
 /// entry.
-runtime::Status add_tokens_beside(const SlowTokenizerFiles& files, TokenizerPipeline& pipeline);
+runtime::Status apply_added_tokens(const SlowTokenizerFiles& files, TokenizerPipeline& pipeline);
 
 /// Special tokens that the class of a tokenizer takes for granted where the files say nothing and
 /// the vocabulary has them.

@@ -163,7 +163,7 @@ Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(const fs::pat
   if (!files.ok()) return files.status();
   auto pipeline = pipeline_from_json(text, path.string(), *files);
   if (!pipeline.ok()) return pipeline;
-  Status status = add_tokens_beside(*files, **pipeline);
+  Status status = apply_added_tokens(*files, **pipeline);
   if (!status.ok()) return status.with_context(folder.string());
   add_class_defaults(*files, **pipeline);
   status = add_tokenizer_config(folder, *files, **pipeline);

@@ -46,10 +46,6 @@ bool lock_temporary(int fd) {
   return ::fstat(fd, &info) != 0 || info.st_nlink > 0;
 }
 
-Status write_error(int error, const std::filesystem::path& path) {
-  return runtime::errno_status(error, path.string() + ": cannot be written");
-}
-
 // The file that a name stands for: a link is not to be replaced, but what it points to, which need
 // not be there yet.
 std::filesystem::path behind_links(std::filesystem::path path) {
@@ -92,6 +88,10 @@ Status write_through(const std::filesystem::path& path, std::string_view text) {
 }
 
 }  // namespace
+
+Status write_error(int error, const std::filesystem::path& path) {
+  return runtime::errno_status(error, path.string() + ": cannot be written");
+}
 
 AtomicFile::AtomicFile(std::filesystem::path path, std::filesystem::path temporary, int fd)
     : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}

@@ -50,6 +50,9 @@ class AtomicFile {
   std::unique_ptr<BlockWriter> blocks_;  // of a large file; null otherwise
 };
 
+/// "PATH: cannot be written: No space left on device", for an errno.
+runtime::Status write_error(int error, const std::filesystem::path& path);
+
 /// Removes the temporary files in `folder` whose writers were killed: this user's, by the names
 /// that AtomicFile gives them, which no process has locked. No others, whatever their names.
 void remove_dead_temporaries(const std::filesystem::path& folder);

@@ -49,14 +49,15 @@ std::optional<std::size_t> ObjectApi::wait_for_all(const std::vector<ObjectState
 }
 
 ObjectRef<void> ObjectApi::when_all_of(const std::vector<ObjectStatePtr>& objects) {
+  ObjectContextPtr context = object_context(connection_.process);
   if (connection_.is_forked())
-    return ObjectRef<void>(ObjectState::failed(connection_.process, forked_status()));
+    return ObjectRef<void>(ObjectState::failed(std::move(context), forked_status()));
   const auto missing = std::find(objects.begin(), objects.end(), nullptr);
   if (missing == objects.end())
-    return ObjectRef<void>(completion_detail::when_all(connection_.process, objects));
+    return ObjectRef<void>(completion_detail::when_all(std::move(context), objects));
   return ObjectRef<void>(ObjectState::failed(
-      connection_.process, invalid_argument("rank " + std::to_string(missing - objects.begin()) +
-                                            ": an ObjectRef that refers to nothing")));
+      std::move(context), invalid_argument("rank " + std::to_string(missing - objects.begin()) +
+                                           ": an ObjectRef that refers to nothing")));
 }
 
 Result<ObjectList> ObjectApi::list(Until until) {

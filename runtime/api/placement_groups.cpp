@@ -5,6 +5,7 @@
 
 #include "runtime/call/process.h"
 #include "runtime/control/group_client.h"
+#include "runtime/core/log.h"
 
 namespace runtime {
 
@@ -13,9 +14,20 @@ PendingGroup PlacementGroupApi::create(GroupSpec spec, Until until) {
   auto state = std::make_shared<GroupState>();
   Status status = connection_.require_started();
   if (!status.ok())
-    return {spec.group, ObjectState::failed(connection_.process, std::move(status)), state};
-  auto placed = std::make_shared<ObjectState>(connection_.process);
-  PendingGroup pending(spec.group, placed, state);
+    return {spec.group,
+            ObjectState::failed(object_context(connection_.process), std::move(status)),
+            state,
+            {}};
+  auto placed = std::make_shared<ObjectState>(object_context(connection_.process));
+  auto explain_wait = [process = connection_.process, group = spec.group] {
+    GroupClient(process->node())
+        .query(group, "", "", /*wait=*/false, deadline_after(kSilentWait),
+               [](Result<GroupState> waiting) {
+                 if (waiting.ok() && !waiting->pending_reason.empty())
+                   LOG(warn, "the placement group has to wait: {}", waiting->pending_reason);
+               });
+  };
+  PendingGroup pending(spec.group, placed, state, std::move(explain_wait));
   GroupClient(connection_.process->node())
       .create(std::move(spec), bounded(until.at()), [placed, state](Result<GroupState> answer) {
         if (!answer.ok()) return placed->fail(answer.status());
@@ -37,8 +49,9 @@ Result<GroupState> PlacementGroupApi::wait(GroupId group, Until until) {
 
 ObjectRef<void> PlacementGroupApi::remove(GroupId group, Until until) {
   if (Status status = connection_.require_started(); !status.ok())
-    return ObjectRef<void>(ObjectState::failed(connection_.process, std::move(status)));
-  auto removed = std::make_shared<ObjectState>(connection_.process);
+    return ObjectRef<void>(
+        ObjectState::failed(object_context(connection_.process), std::move(status)));
+  auto removed = std::make_shared<ObjectState>(object_context(connection_.process));
   GroupClient(connection_.process->node())
       .remove(group, bounded(until.at()), [removed](Status status) {
         if (status.ok())

@@ -29,8 +29,8 @@ Result<published_detail::Found> PublishedApi::find(const std::string& name, std:
 ObjectStatePtr PublishedApi::when_found(const std::string& name, std::type_index type,
                                         const PublishedQuery& query, Deadline deadline) {
   if (Status status = connection_.require_started(); !status.ok())
-    return ObjectState::failed(connection_.process, status);
-  auto awaited = std::make_shared<ObjectState>(connection_.process);
+    return ObjectState::failed(object_context(connection_.process), status);
+  auto awaited = std::make_shared<ObjectState>(object_context(connection_.process));
   PublishedQuery first = query;
   if (first.at_least == 0 && first.exactly == 0) first.at_least = 1;  // whichever comes
   published_detail::find(connection_.process, name, type, first, bounded(deadline),

@@ -57,9 +57,9 @@ std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, CallDefaults* defau
   if (defaults->timeout.count() <= 0) decoder.fail("an actor handle without a time for its calls");
   if (!decode_caller_options(address.caller_options).ok())
     decoder.fail("an actor handle with malformed options");
-  if (!decoder.process()) decoder.fail("an actor handle outside of a running program");
+  if (!decoder.context()) decoder.fail("an actor handle outside of a running program");
   if (!decoder.ok()) return nullptr;
-  return decoder.process()->client_for(address);
+  return decoder.context()->references.client_for(address);
 }
 
 ObjectStatePtr empty_handle() {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <tuple>
 #include <unordered_set>
 #include <utility>
@@ -74,36 +76,86 @@ std::string describe_cycle(const std::vector<WaitStep>& steps) {
 }
 
 /// A call that waits.
-struct BlockedCalls::Entry {
-  std::uint64_t number = 0;
-  std::string waiting;
-  Producers producers;
-  bool bounded = false;
-  std::mutex mutex;  // guards what follows
-  std::string cycle;
+struct BlockedWait {
+  const std::uint64_t session;
+  const std::uint64_t number;
+  const std::string waiting;
+  const BlockedCalls::Producers producers;
+  const bool bounded;
+  std::mutex mutex{};  // guards what follows
+  std::string cycle{};
+
+  /// Passes a chain of waits, whose last is for this call's end, on to what this one waits for.
+  void tell(const std::vector<WaitStep>& steps) const {
+    for (const auto& call : calls_of(producers)) {
+      std::vector<WaitStep> waits = steps;
+      waits.push_back(
+          {session, number, waiting, call->describe(), bounded || call->has_own_limit()});
+      call->tell(waits);
+    }
+  }
+  void on_waits(const std::vector<WaitStep>& steps);
+
+ private:
+  void on_cycle(const std::vector<WaitStep>& steps);
+  void note(const std::string& found, bool logs);
 };
 
-BlockedCalls::Registered::Registered(BlockedCalls& table, const ServedCall& call,
-                                     Producers producers, bool bounded)
-    : table_(table), key_(call.key), entry_(std::make_shared<Entry>()) {
-  entry_->waiting = call.describe();
-  entry_->producers = std::move(producers);
-  entry_->bounded = bounded;
-  std::lock_guard lock(table_.mutex_);
-  entry_->number = ++table_.numbers_;
-  table_.entries_.emplace(key_, entry_);
+/// The waits of a process. Any thread.
+class WaitTable {
+ public:
+  explicit WaitTable(std::uint64_t session) : session_(session) {}
+
+  std::shared_ptr<BlockedWait> add(const ServedCall& call, BlockedCalls::Producers producers,
+                                   bool bounded) {
+    std::string waiting = call.describe();
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<BlockedWait> wait(
+        new BlockedWait{session_, ++numbers_, std::move(waiting), std::move(producers), bounded});
+    waits_.emplace(call.key, wait);
+    return wait;
+  }
+  void remove(const ServedCall::Key& key, const BlockedWait* wait) {
+    std::lock_guard lock(mutex_);
+    const auto [first, last] = waits_.equal_range(key);
+    waits_.erase(
+        std::find_if(first, last, [wait](const auto& each) { return each.second.get() == wait; }));
+  }
+  std::vector<std::shared_ptr<BlockedWait>> of(const ServedCall::Key& key) const {
+    std::vector<std::shared_ptr<BlockedWait>> waits;
+    std::lock_guard lock(mutex_);
+    const auto [first, last] = waits_.equal_range(key);
+    for (auto found = first; found != last; ++found) waits.push_back(found->second);
+    return waits;
+  }
+
+ private:
+  const std::uint64_t session_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::uint64_t numbers_ = 0;
+  std::multimap<ServedCall::Key, std::shared_ptr<BlockedWait>> waits_;
+};
+
+RegisteredWait::RegisteredWait(std::shared_ptr<WaitTable> waits, const ServedCall::Key& key,
+                               std::shared_ptr<BlockedWait> wait)
+    : waits_(std::move(waits)), key_(key), wait_(std::move(wait)) {}
+
+RegisteredWait::~RegisteredWait() {
+  if (waits_) waits_->remove(key_, wait_.get());
 }
 
-BlockedCalls::Registered::~Registered() {
-  std::lock_guard lock(table_.mutex_);
-  const auto [first, last] = table_.entries_.equal_range(key_);
-  table_.entries_.erase(
-      std::find_if(first, last, [this](const auto& entry) { return entry.second == entry_; }));
+void RegisteredWait::announce() const { wait_->tell({}); }
+
+std::string RegisteredWait::cycle() const {
+  std::lock_guard lock(wait_->mutex);
+  return wait_->cycle;
 }
 
-std::string BlockedCalls::Registered::cycle() const {
-  std::lock_guard lock(entry_->mutex);
-  return entry_->cycle;
+BlockedCalls::BlockedCalls(std::uint64_t session) : waits_(std::make_shared<WaitTable>(session)) {}
+
+RegisteredWait BlockedCalls::enter(const ServedCall& call, Producers producers,
+                                   bool bounded) const {
+  return {waits_, call.key, waits_->add(call, std::move(producers), bounded)};
 }
 
 bool BlockedCalls::wait(EventLoop& loop, Event& event, const ObjectState* const* objects,
@@ -124,7 +176,7 @@ bool BlockedCalls::wait(EventLoop& loop, Event& event, Producers producers, Dead
   Deadline next = deadline_after(kPeriod);
   if (next >= deadline) return block_until(loop, event, deadline);
   if (block_until(loop, event, next)) return true;
-  const Registered registered(*this, *call, std::move(producers), deadline != Deadline::max());
+  const RegisteredWait registered = enter(*call, std::move(producers), deadline != Deadline::max());
   bool settled = false;
   while (!settled && next < deadline && !loop.is_stopped()) {
     registered.announce();
@@ -140,56 +192,42 @@ std::string BlockedCalls::take_cycle() {
   return cycle.empty() ? cycle : ": " + cycle;
 }
 
-void BlockedCalls::tell(const Entry& entry, const std::vector<WaitStep>& steps) const {
-  for (const auto& call : calls_of(entry.producers)) {
-    std::vector<WaitStep> waits = steps;
-    waits.push_back({session_, entry.number, entry.waiting, call->describe(),
-                     entry.bounded || call->has_own_limit()});
-    call->tell(waits);
-  }
-}
-
-void BlockedCalls::on_waits(const ServedCall::Key& held_by, const std::vector<WaitStep>& steps) {
+void BlockedCalls::on_waits(const ServedCall::Key& held_by,
+                            const std::vector<WaitStep>& steps) const {
   if (steps.empty()) return;
-  std::vector<std::shared_ptr<Entry>> entries;
-  {
-    std::lock_guard lock(mutex_);
-    const auto [first, last] = entries_.equal_range(held_by);
-    for (auto found = first; found != last; ++found) entries.push_back(found->second);
-  }
-  for (const auto& entry : entries) on_waits(*entry, steps);
+  for (const auto& wait : waits_->of(held_by)) wait->on_waits(steps);
 }
 
-void BlockedCalls::on_waits(Entry& entry, const std::vector<WaitStep>& steps) const {
-  const WaitStep here{session_, entry.number, {}, {}, false};
-  if (steps.front().is_same_wait(here)) return on_cycle(entry, steps);
+void BlockedWait::on_waits(const std::vector<WaitStep>& steps) {
+  const WaitStep here{session, number, {}, {}, false};
+  if (steps.front().is_same_wait(here)) return on_cycle(steps);
   // A cycle that its origin is no part of: those that are find it.
   const bool seen = std::any_of(steps.begin(), steps.end(),
                                 [&](const WaitStep& step) { return step.is_same_wait(here); });
-  if (!seen && steps.size() < WaitStep::kStepsMax) tell(entry, steps);
+  if (!seen && steps.size() < WaitStep::kStepsMax) tell(steps);
 }
 
-void BlockedCalls::on_cycle(Entry& entry, const std::vector<WaitStep>& steps) const {
-  const std::string cycle = describe_cycle(steps);
+void BlockedWait::on_cycle(const std::vector<WaitStep>& steps) {
+  const std::string found = describe_cycle(steps);
   // One of them is to fail, so that the others can continue; all agree on which.
   const bool breaks_here = std::none_of(steps.begin(), steps.end(), [&](const WaitStep& step) {
     return failing_order(step) > failing_order(steps.front());
   });
-  note(entry, cycle, breaks_here);
-  for (const auto& call : calls_of(entry.producers)) {
+  note(found, breaks_here);
+  for (const auto& call : calls_of(producers)) {
     if (call->describe() == steps.front().awaited)
-      call->on_cycle(call, cycle, breaks_here && !has_limit(steps));
+      call->on_cycle(call, found, breaks_here && !has_limit(steps));
   }
 }
 
-void BlockedCalls::note(Entry& entry, const std::string& cycle, bool logs) {
+void BlockedWait::note(const std::string& found, bool logs) {
   bool is_new = false;
   {
-    std::lock_guard lock(entry.mutex);
-    is_new = entry.cycle.empty();
-    entry.cycle = cycle;
+    std::lock_guard lock(mutex);
+    is_new = cycle.empty();
+    cycle = found;
   }
-  if (is_new && logs) LOG(warn, "{}", cycle);
+  if (is_new && logs) LOG(warn, "{}", found);
 }
 
 }  // namespace runtime

@@ -13,9 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -61,12 +59,37 @@ class RunningCall {
 /// The name of a constructor among an actor's calls.
 extern const std::string kConstructor;
 
+struct BlockedWait;
+class WaitTable;
+
+/// A wait that has lasted BlockedCalls::kPeriod, which the search for cycles knows while this
+/// lives. A call has several at a time where a coroutine waits, and something else that it started
+/// blocks the actor. The call ends after all of them.
+class RegisteredWait {
+ public:
+  RegisteredWait(std::shared_ptr<WaitTable> waits, const ServedCall::Key& key,
+                 std::shared_ptr<BlockedWait> wait);
+  RegisteredWait(RegisteredWait&&) noexcept = default;
+  RegisteredWait& operator=(RegisteredWait&&) = delete;
+  ~RegisteredWait();
+
+  /// Tells the processes of the awaited calls; to be repeated every kPeriod.
+  void announce() const;
+  /// The cycle that the call is part of; empty: none is known.
+  std::string cycle() const;
+
+ private:
+  std::shared_ptr<WaitTable> waits_;  // that the search goes through; null once moved from
+  const ServedCall::Key key_;
+  std::shared_ptr<BlockedWait> wait_;
+};
+
 /// Any thread may call any method.
 class BlockedCalls {
  public:
   using Producers = std::vector<std::weak_ptr<Producer>>;
 
-  explicit BlockedCalls(std::uint64_t session) : session_(session) {}
+  explicit BlockedCalls(std::uint64_t session);
   BlockedCalls(const BlockedCalls&) = delete;
   BlockedCalls& operator=(const BlockedCalls&) = delete;
 
@@ -84,43 +107,16 @@ class BlockedCalls {
   /// ": " and the cycle that the calling thread's last wait was part of; empty: none is known.
   static std::string take_cycle();
 
-  struct Entry;
-  /// A wait that has lasted kPeriod, in the table while this lives. A call has several at a time
-  /// where a coroutine waits, and something else that it started blocks the actor. The call ends
-  /// after all of them.
-  class Registered {
-   public:
-    /// `bounded`: it has its own time limit.
-    Registered(BlockedCalls& table, const ServedCall& call, Producers producers, bool bounded);
-    Registered(const Registered&) = delete;
-    Registered& operator=(const Registered&) = delete;
-    ~Registered();
-
-    /// Tells the processes of the awaited calls; to be repeated every kPeriod.
-    void announce() const { table_.tell(*entry_, {}); }
-    /// The cycle that the call is part of; empty: none is known.
-    std::string cycle() const;
-
-   private:
-    BlockedCalls& table_;
-    const ServedCall::Key key_;
-    const std::shared_ptr<Entry> entry_;
-  };
+  /// The call waits for what these make, and has done so for kPeriod. `bounded`: the wait has its
+  /// own time limit.
+  RegisteredWait enter(const ServedCall& call, Producers producers, bool bounded) const;
 
   /// The call `held_by` runs here, and what the last of `steps` waits for ends only after it. On
   /// the loop.
-  void on_waits(const ServedCall::Key& held_by, const std::vector<WaitStep>& steps);
+  void on_waits(const ServedCall::Key& held_by, const std::vector<WaitStep>& steps) const;
 
  private:
-  void on_waits(Entry& entry, const std::vector<WaitStep>& steps) const;
-  void tell(const Entry& entry, const std::vector<WaitStep>& steps) const;
-  void on_cycle(Entry& entry, const std::vector<WaitStep>& steps) const;
-  static void note(Entry& entry, const std::string& cycle, bool logs);
-
-  const std::uint64_t session_;
-  std::mutex mutex_;  // guards what follows
-  std::uint64_t numbers_ = 0;
-  std::multimap<ServedCall::Key, std::shared_ptr<Entry>> entries_;
+  const std::shared_ptr<WaitTable> waits_;
 };
 
 /// "A 12: f waits for B 34: g; B 34: h waits for A 12: k": the steps as one sentence.

@@ -1,6 +1,6 @@
 #include "runtime/call/call_wire.h"
 
-#include "runtime/call/process.h"
+#include "runtime/call/object_context.h"
 #include "runtime/call/remote_lineage.h"
 #include "runtime/call/stored_object.h"
 #include "runtime/schema/call.capnp.h"
@@ -53,12 +53,12 @@ Status write_refs(schema::Value::Builder out, const std::vector<ObjectStatePtr>&
 }
 
 /// What decoding needs besides the message.
-struct ReadContext {
-  const std::shared_ptr<Process>& process;
+struct Reading {
+  const ObjectContextPtr& context;
   const std::shared_ptr<const void>& lease;
 };
 
-Status read_value(schema::Value::Reader in, Buffer payload, const ReadContext& context, int depth,
+Status read_value(schema::Value::Reader in, Buffer payload, const Reading& reading, int depth,
                   ObjectValue* out) {
   if (depth > kRefDepthMax) return invalid_argument("objects that refer to objects nest too deep");
   switch (in.which()) {
@@ -67,11 +67,11 @@ Status read_value(schema::Value::Reader in, Buffer payload, const ReadContext& c
     case schema::Value::STORED: {
       auto location = ObjectLocation::read(in.getStored());
       if (!location.ok()) return location.status();
-      if (!context.process) return invalid_argument("an object in a store where none can be");
-      out->stored = context.process->borrow(*location, in.getIndirect());
+      if (!reading.context) return invalid_argument("an object in a store where none can be");
+      out->stored = reading.context->references.borrow(*location, in.getIndirect());
       if (in.getMaker().size() > 0) {
         out->stored->set_lineage(std::make_shared<RemoteLineage>(
-            context.process, to_string(in.getMaker()), to_string(in.getKeeper())));
+            reading.context, to_string(in.getMaker()), to_string(in.getKeeper())));
       }
       break;
     }
@@ -82,18 +82,18 @@ Status read_value(schema::Value::Reader in, Buffer payload, const ReadContext& c
       auto code = error_code_from_wire(ref.getFailure().getCode());
       if (code == ErrorCode::kOk) return invalid_argument("a failed object without a failure");
       out->refs.push_back(ObjectState::failed(
-          context.process, Status(code, to_string(ref.getFailure().getMessage()))));
+          reading.context, Status(code, to_string(ref.getFailure().getMessage()))));
     } else if (ref.which() == schema::Ref::VALUE) {
       ObjectValue value;
-      if (Status status = read_value(ref.getValue(), {}, context, depth + 1, &value); !status.ok())
+      if (Status status = read_value(ref.getValue(), {}, reading, depth + 1, &value); !status.ok())
         return status;
-      value.lease = context.lease;
-      out->refs.push_back(ObjectState::ready(context.process, std::move(value)));
+      value.lease = reading.lease;
+      out->refs.push_back(ObjectState::ready(reading.context, std::move(value)));
     } else {
       return unimplemented("a reference of a kind that this version does not know");
     }
   }
-  out->lease = context.lease;
+  out->lease = reading.lease;
   return {};
 }
 
@@ -203,7 +203,7 @@ void send_notice(Channel& channel, const CallNotice& notice, Flush flush) {
   (void)channel.send(std::move(message), flush);
 }
 
-Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+Status decode_call(const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
                    const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_lease,
                    CallRequest* call, ObjectValue* arguments) {
   return decode<schema::CallRequest>(meta, "call", [&](schema::CallRequest::Reader in) -> Status {
@@ -221,7 +221,7 @@ Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Pro
     if (call->deadline_ms == 0) return invalid_argument("a call without a deadline");
     std::shared_ptr<const void> lease;
     if (call->lends) lease = make_lease(*call);
-    return read_value(in.getArguments(), std::move(payload), {process, lease}, 0, arguments);
+    return read_value(in.getArguments(), std::move(payload), {context, lease}, 0, arguments);
   });
 }
 
@@ -236,7 +236,7 @@ std::optional<CallNotice> release_of(const Buffer& reply_meta) {
   return notice;
 }
 
-Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+Status decode_reply(const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
                     const MakeLease& make_lease, CallReply* reply, ObjectValue* value) {
   return decode<schema::CallReply>(meta, "reply", [&](schema::CallReply::Reader in) -> Status {
     if (in.getCode() != 0) {
@@ -247,7 +247,7 @@ Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Pr
     reply->lends = in.getLends();
     std::shared_ptr<const void> lease;
     if (reply->lends) lease = make_lease();
-    return read_value(in.getValue(), std::move(payload), {process, lease}, 0, value);
+    return read_value(in.getValue(), std::move(payload), {context, lease}, 0, value);
   });
 }
 
@@ -299,7 +299,7 @@ Result<Buffer> encode_stream_item(ActorId actor, std::uint64_t sequence, std::ui
 }
 
 Result<ObjectValue> decode_stream_item(
-    const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+    const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
     const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_lease) {
   ObjectValue value;
   Status status =
@@ -309,7 +309,7 @@ Result<ObjectValue> decode_stream_item(
         auto item = in.getStreamItem();
         std::shared_ptr<const void> lease;
         if (item.getLendId() != 0) lease = make_lease(item.getLendId());
-        return read_value(item.getValue(), std::move(payload), {process, lease}, 0, &value);
+        return read_value(item.getValue(), std::move(payload), {context, lease}, 0, &value);
       });
   if (!status.ok()) return status;
   return value;
@@ -336,7 +336,7 @@ Result<std::string> encode_constructor(const std::string& signature, const Objec
   return std::string(meta->text());
 }
 
-Status decode_constructor(const std::string& bytes, const std::shared_ptr<Process>& process,
+Status decode_constructor(const std::string& bytes, const ObjectContextPtr& context,
                           std::string* signature, ObjectValue* arguments,
                           ExecutionOptions* execution) {
   return decode<schema::ConstructorCall>(
@@ -355,7 +355,7 @@ Status decode_constructor(const std::string& bytes, const std::shared_ptr<Proces
         if (Status status = execution->check(); !status.ok()) return status;
         std::shared_ptr<const void>
             no_lease;  // the creating process holds the objects while the actor lives
-        return read_value(in.getArguments(), {}, {process, no_lease}, 0, arguments);
+        return read_value(in.getArguments(), {}, {context, no_lease}, 0, arguments);
       });
 }
 

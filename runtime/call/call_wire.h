@@ -79,15 +79,15 @@ Buffer encode_notice(const CallNotice& notice);
 /// about.
 void send_notice(Channel& channel, const CallNotice& notice, Flush flush = Flush::kSoon);
 
-/// `payload` is the frame's. Objects that the message refers to become states of `process`. Errors:
-/// kInvalidArgument.
-Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+/// `payload` is the frame's. `context`: of the states that what the message refers to becomes;
+/// null: a message cannot refer to stored objects. Errors: kInvalidArgument.
+Status decode_call(const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
                    const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_lease,
                    CallRequest* call, ObjectValue* arguments);
 /// What is to be said to the actor of a reply that no caller waits for any more. Nothing when the
 /// reply lends nothing, or is malformed.
 std::optional<CallNotice> release_of(const Buffer& reply_meta);
-Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+Status decode_reply(const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
                     const MakeLease& make_lease, CallReply* reply, ObjectValue* value);
 Result<CallNotice> decode_notice(const Buffer& meta);
 
@@ -96,14 +96,14 @@ Result<CallNotice> decode_notice(const Buffer& meta);
 Result<Buffer> encode_stream_item(ActorId actor, std::uint64_t sequence, std::uint64_t lend_id,
                                   const ObjectValue& value);
 Result<ObjectValue> decode_stream_item(
-    const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+    const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
     const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_lease);
 
 /// What spawn() gives to a constructor, as the opaque bytes of an ActorSpec. Small arguments lie in
 /// the message.
 Result<std::string> encode_constructor(const std::string& signature, const ObjectValue& arguments,
                                        const ExecutionOptions& execution);
-Status decode_constructor(const std::string& bytes, const std::shared_ptr<Process>& process,
+Status decode_constructor(const std::string& bytes, const ObjectContextPtr& context,
                           std::string* signature, ObjectValue* arguments,
                           ExecutionOptions* execution);
 

@@ -60,12 +60,11 @@ struct All final : Producer {
 
 }  // namespace
 
-ObjectStatePtr when_all(std::shared_ptr<Process> process,
-                        const std::vector<ObjectStatePtr>& objects) {
+ObjectStatePtr when_all(ObjectContextPtr context, const std::vector<ObjectStatePtr>& objects) {
   auto all = std::make_shared<All>();
   for (const ObjectStatePtr& object : objects) all->objects.push_back(object);
   all->left = objects.size();
-  all->result = std::make_shared<ObjectState>(std::move(process));
+  all->result = std::make_shared<ObjectState>(std::move(context));
   all->result->set_producer(all);
   if (objects.empty()) all->result->fulfil({});
   for (std::size_t rank = 0; rank < objects.size(); ++rank) {

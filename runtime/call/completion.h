@@ -28,8 +28,7 @@ namespace completion_detail {
 std::shared_ptr<CompletionQueue> watch(std::vector<ObjectStatePtr> objects);
 std::optional<std::size_t> next(CompletionQueue& queue, Deadline deadline);
 /// An object that settles with them: see ObjectApi::when_all. None of `objects` is null.
-ObjectStatePtr when_all(std::shared_ptr<Process> process,
-                        const std::vector<ObjectStatePtr>& objects);
+ObjectStatePtr when_all(ObjectContextPtr context, const std::vector<ObjectStatePtr>& objects);
 }  // namespace completion_detail
 
 /// An input range that blocks in begin() and ++ until the next object settles. It ends when all

@@ -1,6 +1,8 @@
 #include "runtime/call/completion_queue.h"
 
-#include "runtime/call/process.h"
+#include "runtime/call/object_context.h"
+#include "runtime/transport/block_until.h"
+#include "runtime/transport/event_loop.h"
 
 namespace runtime {
 
@@ -8,8 +10,8 @@ CompletionQueue::CompletionQueue(std::vector<ObjectStatePtr> objects)
     : watched_(objects.size()), remaining_(objects.size()) {
   for (const ObjectStatePtr& object : objects) {
     if (object->is_settled()) continue;
-    process_ = object->process();
-    event_ = std::make_unique<Event>(process_->loop());
+    context_ = object->context();
+    event_ = std::make_unique<Event>(context_->loop);
     break;
   }
   for (std::size_t i = 0; i < objects.size(); ++i) {
@@ -57,7 +59,7 @@ std::optional<std::size_t> CompletionQueue::next(Deadline deadline) {
       --remaining_;
       return position;
     }
-    if (!block_until(process_->loop(), *event_, deadline)) return std::nullopt;
+    if (!block_until(context_->loop, *event_, deadline)) return std::nullopt;
   }
   return std::nullopt;
 }

@@ -41,8 +41,7 @@ class CompletionQueue final : public WaitSink {
 
   std::vector<Watched> watched_;
   std::size_t remaining_;
-  std::shared_ptr<Process>
-      process_;  // this and event_ are null when all had settled from the start
+  ObjectContextPtr context_;  // this and event_ are null when all had settled from the start
   std::unique_ptr<Event> event_;
 
   std::mutex mutex_;  // guards what follows

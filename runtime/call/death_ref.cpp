@@ -70,7 +70,7 @@ class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
 }  // namespace
 
 ObjectStatePtr death_of(const std::shared_ptr<Process>& process, ActorId actor) {
-  auto object = std::make_shared<ObjectState>(process);
+  auto object = std::make_shared<ObjectState>(process->object_context());
   std::make_shared<DeathPoll>(process, actor, object)->ask();
   return object;
 }

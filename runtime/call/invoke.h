@@ -40,6 +40,7 @@ struct Invocation {
   const CallContext& context;
   InvokeOutput& output;
   StreamSender* stream = nullptr;  // of a method that yields values
+  StateKeeper* states = nullptr;   // of a class that saves its state
 };
 
 /// Calls the method. Its exceptions pass through. Errors: kInvalidArgument (malformed arguments),

@@ -54,7 +54,7 @@ template <class T>
 Result<T> fetch(const ObjectState& state, Deadline deadline) {
   Result<Buffer> bytes = state.open(deadline);
   if (!bytes.ok()) return bytes.status();
-  Decoder decoder(*std::move(bytes), state.value().refs, state.process());
+  Decoder decoder(*std::move(bytes), state.value().refs, state.context());
   return decode_all<T>(decoder);
 }
 

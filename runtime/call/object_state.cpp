@@ -1,27 +1,29 @@
 #include "runtime/call/object_state.h"
 
+#include "runtime/call/blocked_calls.h"
 #include "runtime/call/countdown.h"
-#include "runtime/call/process.h"
+#include "runtime/call/object_context.h"
 #include "runtime/call/stored_object.h"
+#include "runtime/transport/event_loop.h"
 
 namespace runtime {
 
-ObjectState::ObjectState(std::shared_ptr<Process> process) : process_(std::move(process)) {
-  if (process_) process_->count_inline(1);
+ObjectState::ObjectState(ObjectContextPtr context) : context_(std::move(context)) {
+  if (context_) context_->count_inline(1);
 }
 
 ObjectState::~ObjectState() {
-  if (process_ && !value_.stored) process_->count_inline(-1);
+  if (context_ && !value_.stored) context_->count_inline(-1);
 }
 
-ObjectStatePtr ObjectState::ready(std::shared_ptr<Process> process, ObjectValue value) {
-  auto state = std::make_shared<ObjectState>(std::move(process));
+ObjectStatePtr ObjectState::ready(ObjectContextPtr context, ObjectValue value) {
+  auto state = std::make_shared<ObjectState>(std::move(context));
   state->fulfil(std::move(value));
   return state;
 }
 
-ObjectStatePtr ObjectState::failed(std::shared_ptr<Process> process, Status why) {
-  auto state = std::make_shared<ObjectState>(std::move(process));
+ObjectStatePtr ObjectState::failed(ObjectContextPtr context, Status why) {
+  auto state = std::make_shared<ObjectState>(std::move(context));
   state->fail(std::move(why));
   return state;
 }
@@ -30,7 +32,7 @@ void ObjectState::fulfil(ObjectValue value) {
   std::unique_lock lock(mutex_);
   if (settled_) return;
   value_ = std::move(value);
-  if (process_ && value_.stored) process_->count_inline(-1);
+  if (context_ && value_.stored) context_->count_inline(-1);
   settle(lock);
 }
 
@@ -81,13 +83,13 @@ void ObjectState::remove_waiter(WaitNode& node) const {
 
 bool ObjectState::wait(Deadline deadline) const {
   if (is_settled()) return true;
-  CHECK(process_ != nullptr);
-  if (process_->is_forked()) return false;
-  Countdown countdown(process_->loop(), 1);
+  CHECK(context_ != nullptr);
+  if (context_->loop.is_forked()) return false;
+  Countdown countdown(context_->loop, 1);
   WaitNode node{.sink = &countdown};
   if (!add_waiter(node)) return true;
   const ObjectState* self = this;
-  process_->blocked_calls().wait(process_->loop(), countdown.event(), &self, 1, deadline);
+  context_->blocked_calls.wait(context_->loop, countdown.event(), &self, 1, deadline);
   remove_waiter(node);
   return is_settled();
 }
@@ -106,21 +108,21 @@ void ObjectState::then(UniqueFunction<void()> action) const {
 namespace {
 
 /// The view keeps the process's event loop alive, because giving up the pin needs it.
-Buffer with_process(const std::shared_ptr<Process>& process, const Buffer& bytes) {
+Buffer with_context(const ObjectContextPtr& context, const Buffer& bytes) {
   struct Pinned {
-    std::shared_ptr<Process> process;
+    ObjectContextPtr context;
     Buffer bytes;
   };
-  auto owner = std::make_shared<const Pinned>(Pinned{process, bytes});
+  auto owner = std::make_shared<const Pinned>(Pinned{context, bytes});
   return Buffer(owner->bytes.bytes(), owner);
 }
 
 }  // namespace
 
 Result<Buffer> ObjectState::open(Deadline deadline) const {
-  if (process_ && process_->is_forked()) return forked_status();
+  if (context_ && context_->loop.is_forked()) return forked_status();
   if (!wait(deadline)) {
-    if (process_->is_shut_down())
+    if (context_->shut_down)
       return cancelled("the runtime was stopped while an object was awaited");
     return deadline_exceeded("the object was not there in time" + BlockedCalls::take_cycle());
   }
@@ -128,18 +130,18 @@ Result<Buffer> ObjectState::open(Deadline deadline) const {
   if (!value_.stored) return value_.bytes;
   Result<Buffer> bytes = value_.stored->open(deadline);
   if (!bytes.ok()) return bytes.status();
-  return with_process(process_, *bytes);
+  return with_context(context_, *bytes);
 }
 
 void ObjectState::open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done) const {
   CHECK(is_settled());
-  if (process_ && process_->is_forked()) return done(forked_status());
+  if (context_ && context_->loop.is_forked()) return done(forked_status());
   if (!failure_.ok()) return done(failure_);
   if (!value_.stored) return done(value_.bytes);
   value_.stored->open(deadline,
-                      [process = process_, done = std::move(done)](Result<Buffer> bytes) mutable {
+                      [context = context_, done = std::move(done)](Result<Buffer> bytes) mutable {
                         if (bytes.ok())
-                          done(with_process(process, *bytes));
+                          done(with_context(context, *bytes));
                         else
                           done(bytes.status());
                       });

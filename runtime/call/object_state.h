@@ -63,14 +63,14 @@ struct WaitNode {
 /// any thread may wait.
 class ObjectState {
  public:
-  /// Pending.
-  explicit ObjectState(std::shared_ptr<Process> process);
+  /// Pending. `context` may be null where no thread waits for it before it is settled.
+  explicit ObjectState(ObjectContextPtr context);
   ~ObjectState();
   ObjectState(const ObjectState&) = delete;
   ObjectState& operator=(const ObjectState&) = delete;
 
-  static ObjectStatePtr ready(std::shared_ptr<Process> process, ObjectValue value);
-  static ObjectStatePtr failed(std::shared_ptr<Process> process, Status why);
+  static ObjectStatePtr ready(ObjectContextPtr context, ObjectValue value);
+  static ObjectStatePtr failed(ObjectContextPtr context, Status why);
 
   /// Says what makes it, so that it can be cancelled. Before the state is shared.
   void set_producer(std::weak_ptr<Producer> producer) { producer_ = std::move(producer); }
@@ -107,12 +107,12 @@ class ObjectState {
   /// The same of a settled object without blocking: `done` once, at once or on the event loop.
   void open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done) const;
 
-  const std::shared_ptr<Process>& process() const { return process_; }
+  const ObjectContextPtr& context() const { return context_; }
 
  private:
   void settle(std::unique_lock<std::mutex>& lock);
 
-  const std::shared_ptr<Process> process_;
+  const ObjectContextPtr context_;
   std::atomic<bool> settled_{false};
   mutable std::mutex mutex_;
   mutable std::vector<UniqueFunction<void()>> actions_;

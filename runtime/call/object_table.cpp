@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/call/stored_object.h"
 #include "runtime/core/clock.h"
 
 namespace runtime {
@@ -19,14 +18,13 @@ std::uint64_t ms_since(std::chrono::steady_clock::time_point then) {
 
 }  // namespace
 
-void ObjectTable::add_owned(const std::shared_ptr<StoredObject>& object) {
+void ObjectTable::add(const std::shared_ptr<StoredObject>& object, const ObjectLocation& location,
+                      bool owned) {
   std::lock_guard lock(mutex_);
-  owned_[object->location().id] = {object, steady_now(), nullptr};
-}
-
-void ObjectTable::add_borrowed(const std::shared_ptr<StoredObject>& object) {
-  const ObjectLocation location = object->location();
-  std::lock_guard lock(mutex_);
+  if (owned) {
+    owned_[location.id] = {object, steady_now(), nullptr};
+    return;
+  }
   auto [borrowed, fresh] = borrowed_.try_emplace(location.id);
   if (fresh) borrowed->second = {location, 0, steady_now(), {}};
   ++borrowed->second.handles;

@@ -10,23 +10,24 @@
 #include <vector>
 
 #include "runtime/call/fwd.h"
-#include "runtime/store/object_client.h"
+#include "runtime/call/stored_object.h"
+#include "runtime/core/ids.h"
+#include "runtime/store/object_wire.h"
 
 namespace runtime {
 
 /// Any thread. What it drops is dropped outside of its lock.
-class ObjectTable {
+class ObjectTable final : public ObjectRegister {
  public:
-  void add_owned(const std::shared_ptr<StoredObject>& object);
-  void add_borrowed(const std::shared_ptr<StoredObject>& object);
+  void add(const std::shared_ptr<StoredObject>& object, const ObjectLocation& location,
+           bool owned) override;
+  void remove(const ObjectLocation& location, bool owned) override;
   /// One whose lineage this process has, so that others ask it when they find the object lost.
   void add_remakeable(const std::shared_ptr<StoredObject>& object);
   /// Those that others made and that lie on that node now.
   std::vector<std::shared_ptr<StoredObject>> borrowed_from(NodeId node) const;
   /// Null: this process cannot make it again (any more).
   std::shared_ptr<StoredObject> find_remakeable(ObjectId id) const;
-  /// For the destructor of a StoredObject.
-  void remove(const ObjectLocation& location, bool owned);
 
   /// Another process borrows an object of this process; unknown ones (freed just before) are
   /// ignored.

@@ -1,7 +1,9 @@
 // PendingGroup: a placement group that was asked for.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "runtime/call/object_state.h"
 #include "runtime/control/membership.h"
@@ -12,8 +14,13 @@ namespace runtime {
 /// changes nothing.
 class PendingGroup {
  public:
-  PendingGroup(GroupId group, ObjectStatePtr placed, std::shared_ptr<GroupState> state)
-      : group_(group), placed_(std::move(placed)), state_(std::move(state)) {}
+  /// `explain_wait` says in the log what the group waits for, once the cluster knows.
+  PendingGroup(GroupId group, ObjectStatePtr placed, std::shared_ptr<GroupState> state,
+               std::function<void()> explain_wait)
+      : group_(group),
+        placed_(std::move(placed)),
+        state_(std::move(state)),
+        explain_wait_(std::move(explain_wait)) {}
 
   /// Known at once: actors can be spawned into its bundles, and wait for it.
   GroupId id() const { return group_; }
@@ -22,11 +29,10 @@ class PendingGroup {
   Result<GroupState> get() const;
 
  private:
-  void explain_wait() const;
-
   GroupId group_;
   ObjectStatePtr placed_;
   std::shared_ptr<GroupState> state_;  // set when it is placed
+  std::function<void()> explain_wait_;
 };
 
 }  // namespace runtime

@@ -46,7 +46,8 @@ Process::Process(std::shared_ptr<const Registry> registry)
     : registry_(std::move(registry)),
       session_(random_process_session()),
       object_table_(std::make_shared<ObjectTable>()),
-      blocked_calls_(session_) {}
+      blocked_calls_(session_),
+      object_context_{loop_, blocked_calls_, shut_down_, *this} {}
 
 Process::~Process() { shut_down(); }
 
@@ -161,7 +162,7 @@ void Process::evacuate(NodeId node, UniqueFunction<void(std::uint64_t)> done) {
         object->move_to_own_node(
             deadline_after(kEvacuateTime),
             [process = process](ObjectValue kept) {
-              return ObjectState::ready(process.lock(), std::move(kept));
+              return ObjectState::ready(runtime::object_context(process.lock()), std::move(kept));
             },
             [all = shared_from_this(), id = object->location().id](Status status) {
               --all->under_way;
@@ -212,19 +213,19 @@ void Process::shut_down() {
   callbacks_.stop();
 }
 
-ObjectStatePtr Process::pending() { return std::make_shared<ObjectState>(shared_from_this()); }
+ObjectStatePtr Process::pending() { return std::make_shared<ObjectState>(object_context()); }
 
 Status Process::decode_reply(const Buffer& meta, Buffer payload,
                              const std::function<std::shared_ptr<const void>()>& make_lease,
                              CallReply* reply, ObjectValue* value) {
-  return runtime::decode_reply(meta, std::move(payload), shared_from_this(), make_lease, reply,
+  return runtime::decode_reply(meta, std::move(payload), object_context(), make_lease, reply,
                                value);
 }
 
 Result<ObjectValue> Process::decode_stream_item(
     const Buffer& meta, Buffer payload,
     const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_lease) {
-  return runtime::decode_stream_item(meta, std::move(payload), shared_from_this(), make_lease);
+  return runtime::decode_stream_item(meta, std::move(payload), object_context(), make_lease);
 }
 
 Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline,
@@ -261,6 +262,13 @@ ActorInstance Process::current_actor() const {
   if (ActorInstance scoped = ActorScope::current(); !scoped.actor.is_none()) return scoped;
   std::lock_guard lock(mutex_);
   return resident_;
+}
+
+Status Process::keep_state(ActorInstance actor, std::string state, Deadline deadline) {
+  return ask([&](NodeClient::Done done) {
+    ActorDirectory(*node_).save_state(actor.actor, actor.incarnation, std::move(state),
+                                      bounded(deadline), std::move(done));
+  });
 }
 
 std::shared_ptr<StoredObject> Process::borrow(ObjectLocation location, bool indirect) {
@@ -309,20 +317,21 @@ object_wire::ProcessReport Process::report() const {
       object_table_->report([&](const std::function<void(const ObjectLocation&, bool)>& visit) {
         for (const auto& client : clients) client->visit_lent(visit);
       });
-  report.inline_objects = inline_objects_.load(std::memory_order_relaxed);
+  report.inline_objects = object_context_.inline_objects.load(std::memory_order_relaxed);
   return report;
 }
 
-PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent,
+PendingActor Process::start_actor(ActorSpec spec, ObjectValue arguments,
                                   std::chrono::milliseconds timeout) {
   auto self = shared_from_this();
-  PendingActor pending{spec.actor, std::make_shared<ObjectState>(self),
+  PendingActor pending{spec.actor, std::make_shared<ObjectState>(object_context()),
                        std::make_shared<ActorAddress>()};
   ActorId actor = spec.actor;
   auto creation = ActorCreation::of(*node_, pending.created, spec, timeout);
-  if (!lent.empty()) {
+  if (arguments.refers()) {
+    ObjectStatePtr lent = ObjectState::ready(object_context(), std::move(arguments));
     std::lock_guard lock(mutex_);
-    lent_to_constructors_[actor] = std::move(lent);
+    lent_to_constructors_[actor] = {std::move(lent)};
   }
   ActorDirectory(*node_).create(
       std::move(spec), deadline_after(timeout),
@@ -354,7 +363,7 @@ PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> le
 PendingActor Process::find_actor(const std::string& class_name, std::string name,
                                  std::string name_space, Deadline deadline, bool has_own_limit) {
   PendingActor pending{
-      {}, std::make_shared<ObjectState>(shared_from_this()), std::make_shared<ActorAddress>()};
+      {}, std::make_shared<ObjectState>(object_context()), std::make_shared<ActorAddress>()};
   auto search = std::make_shared<AwaitedActor>(
       *node_, pending.created, class_name + " \"" + name + '"',
       control::ConstructorAwaited{{}, name, name_space}, has_own_limit);

@@ -24,9 +24,11 @@
 #include "runtime/call/drain_hooks.h"
 #include "runtime/call/fwd.h"
 #include "runtime/call/node_of_callers.h"
+#include "runtime/call/object_context.h"
 #include "runtime/call/object_state.h"
 #include "runtime/call/pending_actor.h"
 #include "runtime/call/registry.h"
+#include "runtime/call/state_hooks.h"
 #include "runtime/codec/encoder.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/node_client.h"
@@ -39,7 +41,10 @@
 namespace runtime {
 
 /// Size: a member for each part of the cluster that a program uses.
-class Process final : public std::enable_shared_from_this<Process>, private CallObjects {
+class Process final : public std::enable_shared_from_this<Process>,
+                      public StateKeeper,
+                      private CallObjects,
+                      private ReferenceMaker {
  public:
   /// In a fork()ed child of this process it is never destroyed: its destructor would wait for
   /// threads of the parent.
@@ -66,7 +71,9 @@ class Process final : public std::enable_shared_from_this<Process>, private Call
 
   /// What callers of actors need of this process, which it keeps. Once attached.
   CallerContextPtr callers() const { return {shared_from_this(), callers_.get()}; }
-  std::shared_ptr<ActorClient> client_for(const ActorAddress& address) {
+  /// The same for its objects, and for the handles in them.
+  ObjectContextPtr object_context() const { return {shared_from_this(), &object_context_}; }
+  std::shared_ptr<ActorClient> client_for(const ActorAddress& address) override {
     return clients_.client_for(callers(), address);
   }
   /// The existing client for the actor; null: none.
@@ -76,21 +83,16 @@ class Process final : public std::enable_shared_from_this<Process>, private Call
                             const std::stop_token& stop = {}) override;
   /// The encoded value as bytes, of whatever size.
   ObjectValue inlined(Encoder& encoder);
-  /// An object of another process. `indirect`: a process that does not own it passed it on.
-  std::shared_ptr<StoredObject> borrow(ObjectLocation location, bool indirect);
+  std::shared_ptr<StoredObject> borrow(ObjectLocation location, bool indirect) override;
   /// The same for an object whose owner ObjectClient::borrow_and_confirm has notified.
   std::shared_ptr<StoredObject> adopt_borrow(ObjectLocation location);
   void linger(std::vector<ObjectValue> lent) override;
   ObjectClient& objects() { return *objects_; }
   ObjectTable& object_table() { return *object_table_; }
   BlockedCalls& blocked_calls() { return blocked_calls_; }
-  /// Changes the number of objects that are in this process itself, or have no value yet.
-  void count_inline(int change) {
-    inline_objects_.fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed);
-  }
 
-  /// Requests an actor. `lent`: the objects in its arguments, kept until the actor is dead.
-  PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent,
+  /// Requests an actor. The objects in its arguments are kept until the actor is dead.
+  PendingActor start_actor(ActorSpec spec, ObjectValue arguments,
                            std::chrono::milliseconds timeout);
   /// Requests the actor of that name, which may still be starting; PendingActor::actor is none.
   PendingActor find_actor(const std::string& class_name, std::string name, std::string name_space,
@@ -111,6 +113,7 @@ class Process final : public std::enable_shared_from_this<Process>, private Call
   /// The actor on whose behalf the calling thread runs: of its ActorScope, else the process's
   /// resident. None in a driver.
   ActorInstance current_actor() const;
+  Status keep_state(ActorInstance actor, std::string state, Deadline deadline) override;
 
   /// Makes the thread that callbacks run on. Errors: as Thread::start().
   Status prepare_callbacks() { return callbacks_.start(); }
@@ -140,8 +143,8 @@ class Process final : public std::enable_shared_from_this<Process>, private Call
   std::shared_ptr<ObjectClient> objects_;
   const std::shared_ptr<ObjectTable> object_table_;
   std::atomic<bool> shut_down_{false};
-  std::atomic<std::uint64_t> inline_objects_{0};
   BlockedCalls blocked_calls_;
+  const ObjectContext object_context_;
   ActorClients clients_;
   std::unique_ptr<NodeOfCallers> node_of_callers_;
   std::unique_ptr<const CallerContext> callers_;  // made by attach(), as is the one before
@@ -153,6 +156,10 @@ class Process final : public std::enable_shared_from_this<Process>, private Call
   Result<ObjectValue> decode_stream_item(
       const Buffer& meta, Buffer payload,
       const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_lease) override;
+  void remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline,
+              UniqueFunction<void(Result<ObjectLocation>)> done) override {
+    objects_->remake(lost, keeper, deadline, std::move(done));
+  }
   object_wire::ProcessReport report() const;
   void evacuate(NodeId node, UniqueFunction<void(std::uint64_t failed)> done);
   void show_activity();
@@ -167,6 +174,11 @@ class Process final : public std::enable_shared_from_this<Process>, private Call
   CallbackThread callbacks_;
   std::unordered_map<ActorId, std::vector<ObjectStatePtr>> lent_to_constructors_;
 };
+
+/// Of an object that this process makes. Null: there is no process.
+inline ObjectContextPtr object_context(const std::shared_ptr<Process>& process) {
+  return process ? process->object_context() : nullptr;
+}
 
 /// How long an operation may take before it is reported.
 inline constexpr std::chrono::seconds kSilentWait{2};

@@ -6,9 +6,9 @@
 #include "runtime/call/lineage.h"
 #include "runtime/call/process.h"
 #include "runtime/call/stored_object.h"
-#include "runtime/codec/readable_type.h"
 #include "runtime/control/published_client.h"
 #include "runtime/core/backoff.h"
+#include "runtime/core/readable_name.h"
 #include "runtime/core/timer.h"
 
 namespace runtime::published_detail {
@@ -46,13 +46,14 @@ struct Search : std::enable_shared_from_this<Search> {
   void on_found(PublishedObject found) {
     if (!type.empty() && !found.type.empty() && found.type != type) {
       return done(invalid_argument("version " + std::to_string(found.version) + " of '" +
-                                   found.name + "' was published as " + readable_type(found.type) +
-                                   ", not as " + readable_type(type)));
+                                   found.name + "' was published as " + readable_name(found.type) +
+                                   ", not as " + readable_name(type)));
     }
     if (auto* bytes = std::get_if<std::string>(&found.value)) {
       ObjectValue value;
       value.bytes = Buffer::copy_of(*bytes);
-      return done(Found{found.version, ObjectState::ready(process, std::move(value))});
+      return done(
+          Found{found.version, ObjectState::ready(process->object_context(), std::move(value))});
     }
     copies = std::move(std::get<std::vector<ObjectLocation>>(found.value));
     if (copies.empty())
@@ -105,7 +106,7 @@ class PublishedLineage final : public Lineage {
   Result<ObjectStatePtr> make_again(const ObjectLocation&) override {
     auto process = process_.lock();
     if (!process) return cancelled("the runtime was stopped");
-    auto again = std::make_shared<ObjectState>(process);
+    auto again = std::make_shared<ObjectState>(process->object_context());
     auto search = std::make_shared<Search>();
     search->process = process;
     search->request = request_;
@@ -136,7 +137,7 @@ void Search::have(std::uint64_t version, std::shared_ptr<StoredObject> stored) {
   process->object_table().add_remakeable(stored);
   ObjectValue value;
   value.stored = std::move(stored);
-  done(Found{version, ObjectState::ready(process, std::move(value))});
+  done(Found{version, ObjectState::ready(process->object_context(), std::move(value))});
 }
 
 }  // namespace

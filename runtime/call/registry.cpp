@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/codec/readable_type.h"
 #include "runtime/core/check.h"
+#include "runtime/core/readable_name.h"
 #include "runtime/observe/symbol.h"
 
 namespace runtime {
@@ -12,7 +12,7 @@ namespace {
 
 /// "add" of "_ZN7Counter3addEi", whose readable form is "Counter::add(int)".
 std::string plain_name(const std::string& symbol) {
-  std::string name = readable_type(symbol);
+  std::string name = readable_name(symbol);
   if (name == symbol) return symbol;
   // "name[abi:cxx11]() const": says which std::string is returned.
   for (std::size_t tag = name.find("[abi:"); tag != std::string::npos; tag = name.find("[abi:")) {
@@ -124,7 +124,7 @@ Result<const ActorClass*> Registry::find(std::type_index type) const {
   for (const auto& known : classes_) {
     if (known->type() == type) return static_cast<const ActorClass*>(known.get());
   }
-  const std::string name = readable_type(type.name());
+  const std::string name = readable_name(type.name());
   return invalid_argument("class " + name + " is not registered: call register_actor<" + name +
                           ">(\"" + name + "\", ...) in main");
 }

@@ -13,8 +13,8 @@ namespace runtime {
 class RemoteLineage final : public Lineage {
  public:
   /// `keeper`: as Lineage::keeper.
-  RemoteLineage(std::weak_ptr<Process> process, std::string maker, std::string keeper)
-      : process_(std::move(process)), maker_(std::move(maker)), keeper_(std::move(keeper)) {}
+  RemoteLineage(std::weak_ptr<const ObjectContext> context, std::string maker, std::string keeper)
+      : context_(std::move(context)), maker_(std::move(maker)), keeper_(std::move(keeper)) {}
 
   std::string maker() const override { return maker_; }
   std::string keeper() const override { return keeper_; }
@@ -22,7 +22,7 @@ class RemoteLineage final : public Lineage {
   Result<ObjectStatePtr> make_again(const ObjectLocation& lost) override;
 
  private:
-  const std::weak_ptr<Process> process_;
+  const std::weak_ptr<const ObjectContext> context_;
   const std::string maker_;
   const std::string keeper_;
 };

@@ -1,7 +1,6 @@
 #include "runtime/call/state_hooks.h"
 
-#include "runtime/call/process.h"
-#include "runtime/control/actor_directory.h"
+#include "runtime/control/membership.h"
 
 namespace runtime {
 
@@ -15,10 +14,9 @@ MethodKey save_state_key() {
   return key;
 }
 
-Status save_state_of(const void* actor, const StateHooks& hooks, Process& process,
-                     Deadline deadline) {
+Status save_state_of(const void* actor, const StateHooks& hooks, ActorInstance self,
+                     StateKeeper& keeper, Deadline deadline) {
   if (!hooks) return invalid_argument("the actor's class has no save_state() and restore_state()");
-  const ActorInstance self = process.current_actor();
   if (self.actor.is_none()) return invalid_argument("save_state outside of an actor");
   InvokeOutput output;
   if (Status status = hooks.save(actor, output); !status.ok())
@@ -33,19 +31,15 @@ Status save_state_of(const void* actor, const StateHooks& hooks, Process& proces
                               " bytes; at most " + std::to_string(kActorStateBytesMax) +
                               " are kept (write more to a file, and save its name)");
   }
-  const Status saved = process.ask([&](NodeClient::Done done) {
-    ActorDirectory(process.node())
-        .save_state(self.actor, self.incarnation, std::string(output.encoder.to_buffer().text()),
-                    bounded(deadline), std::move(done));
-  });
-  return saved.with_context("save_state");
+  return keeper.keep_state(self, std::string(output.encoder.to_buffer().text()), deadline)
+      .with_context("save_state");
 }
 
 Status restore_state_of(void* actor, const StateHooks& hooks, const std::string& saved,
-                        const std::shared_ptr<Process>& process) {
+                        const ObjectContextPtr& context) {
   if (!hooks)
     return invalid_argument("a state was saved, and the class has no restore_state() any more");
-  Decoder decoder(Buffer::copy_of(saved), {}, process);
+  Decoder decoder(Buffer::copy_of(saved), {}, context);
   return hooks.restore(actor, decoder).with_context("restore_state");
 }
 

@@ -13,12 +13,25 @@
 #include <type_traits>
 #include <utility>
 
+#include "runtime/call/actor_scope.h"
 #include "runtime/call/fwd.h"
 #include "runtime/call/invoke.h"
 #include "runtime/codec/codec.h"
+#include "runtime/core/check.h"
 #include "runtime/core/result.h"
 
 namespace runtime {
+
+/// Keeps the states of actors for their next starts. Any thread.
+class StateKeeper {
+ public:
+  /// All of the state or, on any error, none of it. Blocks. Errors: as
+  /// ActorDirectory::save_state.
+  virtual Status keep_state(ActorInstance actor, std::string state, Deadline deadline) = 0;
+
+ protected:
+  ~StateKeeper() = default;
+};
 
 /// Of a class that has both; null of all others.
 struct StateHooks {
@@ -85,18 +98,20 @@ StateHooks state_hooks() {
 MethodKey save_state_key();
 
 /// Encodes the state and hands it to the head, which keeps it for the actor's next start: all of it
-/// or, on any error, none. Blocks. `actor` is the running one's object. Errors: kInvalidArgument
+/// or, on any error, none. Blocks. `actor` is the object of `self`. Errors: kInvalidArgument
 /// (the class has no hooks; the state holds ObjectRefs), kResourceExhausted (over
 /// kActorStateBytesMax). kCancelled: the actor has been replaced meanwhile. kDeadlineExceeded or
 /// kUnavailable: no head.
-Status save_state_of(const void* actor, const StateHooks& hooks, Process& process,
-                     Deadline deadline);
+Status save_state_of(const void* actor, const StateHooks& hooks, ActorInstance self,
+                     StateKeeper& keeper, Deadline deadline);
+/// `context`: of the handles in the state.
 Status restore_state_of(void* actor, const StateHooks& hooks, const std::string& saved,
-                        const std::shared_ptr<Process>& process);
+                        const ObjectContextPtr& context);
 
 template <SavesState T>
 Status invoke_save_state(Invocation& call) {
-  return save_state_of(call.actor, state_hooks<T>(), *call.arguments.process(),
+  CHECK(call.states != nullptr);
+  return save_state_of(call.actor, state_hooks<T>(), ActorScope::current(), *call.states,
                        call.context.deadline());
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/call/stored_object.h"
 
+#include <utility>
+
 #include "runtime/call/lineage.h"
 #include "runtime/call/object_state.h"
 #include "runtime/store/object_loss.h"
@@ -15,32 +17,30 @@ bool is_loss(const Status& status) {
 
 }  // namespace
 
-StoredObject::StoredObject(std::shared_ptr<ObjectClient> client, std::shared_ptr<ObjectTable> table,
-                           ObjectLocation location, Kind kind)
-    : client_(std::move(client)),
-      table_(std::move(table)),
+StoredObject::StoredObject(std::shared_ptr<ObjectAccess> store,
+                           std::shared_ptr<ObjectRegister> objects, ObjectLocation location,
+                           Kind kind)
+    : store_(std::move(store)),
+      objects_(std::move(objects)),
       original_(std::move(location)),
       kind_(kind) {}
 
-std::shared_ptr<StoredObject> StoredObject::make(std::shared_ptr<ObjectClient> client,
-                                                 std::shared_ptr<ObjectTable> table,
+std::shared_ptr<StoredObject> StoredObject::make(std::shared_ptr<ObjectAccess> store,
+                                                 std::shared_ptr<ObjectRegister> objects,
                                                  ObjectLocation location, Kind kind) {
   std::shared_ptr<StoredObject> object(
-      new StoredObject(std::move(client), std::move(table), std::move(location), kind));
-  if (kind == Kind::kOwned)
-    object->table_->add_owned(object);
-  else
-    object->table_->add_borrowed(object);
-  if (kind == Kind::kPassedOn) object->client_->borrow(object->original_);
+      new StoredObject(std::move(store), std::move(objects), std::move(location), kind));
+  object->objects_->add(object, object->original_, kind == Kind::kOwned);
+  if (kind == Kind::kPassedOn) object->store_->borrow(object->original_);
   return object;
 }
 
 StoredObject::~StoredObject() {
-  if (client_->is_forked()) return;
+  if (store_->is_forked()) return;
   const bool owned = kind_ == Kind::kOwned;
-  table_->remove(original_, owned);
-  if (owned) client_->free(original_);
-  if (kind_ == Kind::kPassedOn || kind_ == Kind::kConfirmed) client_->unborrow(original_);
+  objects_->remove(original_, owned);
+  if (owned) store_->free(original_);
+  if (kind_ == Kind::kPassedOn || kind_ == Kind::kConfirmed) store_->unborrow(original_);
 }
 
 ObjectLocation StoredObject::location() const {
@@ -60,7 +60,7 @@ bool StoredObject::is_owned() const {
 Result<Buffer> StoredObject::open(Deadline deadline) {
   for (;;) {
     const ObjectLocation at = location();
-    Result<BytesView> view = client_->get(at, deadline);
+    Result<BytesView> view = store_->get(at, deadline);
     if (view.ok()) return view->buffer();
     if (!is_loss(view.status())) return view.status();
     Result<ObjectStatePtr> coming = make_again(at, view.status());
@@ -77,7 +77,7 @@ Result<Buffer> StoredObject::open(Deadline deadline) {
 
 void StoredObject::recover(Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
   const ObjectLocation at = location();
-  client_->get(
+  store_->get(
       at, deadline,
       [self = shared_from_this(), at, done = std::move(done)](Result<BytesView> view) mutable {
         if (view.ok()) return done(at);
@@ -111,21 +111,21 @@ void StoredObject::move_to_own_node(Deadline deadline,
                                     std::function<ObjectStatePtr(ObjectValue)> as_object,
                                     UniqueFunction<void(Status)> done) {
   const ObjectLocation at = location();
-  client_->take_over(at, deadline,
-                     [self = shared_from_this(), as_object = std::move(as_object), at,
-                      done = std::move(done)](Result<ObjectLocation> kept) mutable {
-                       if (!kept.ok()) return done(kept.status());
-                       ObjectValue value;
-                       value.stored = make(self->client_, self->table_, *kept, Kind::kConfirmed);
-                       ObjectStatePtr moved = as_object(std::move(value));
-                       ObjectStatePtr before;  // dropped after the lock
-                       {
-                         std::lock_guard lock(self->mutex_);
-                         if (self->present_location() == at)
-                           before = std::exchange(self->present_, std::move(moved));
-                       }
-                       done({});
-                     });
+  store_->take_over(at, deadline,
+                    [self = shared_from_this(), as_object = std::move(as_object), at,
+                     done = std::move(done)](Result<ObjectLocation> kept) mutable {
+                      if (!kept.ok()) return done(kept.status());
+                      ObjectValue value;
+                      value.stored = make(self->store_, self->objects_, *kept, Kind::kConfirmed);
+                      ObjectStatePtr moved = as_object(std::move(value));
+                      ObjectStatePtr before;  // dropped after the lock
+                      {
+                        std::lock_guard lock(self->mutex_);
+                        if (self->present_location() == at)
+                          before = std::exchange(self->present_, std::move(moved));
+                      }
+                      done({});
+                    });
 }
 
 void StoredObject::restore(Deadline deadline, UniqueFunction<void(bool made_again)> done) {
@@ -178,18 +178,18 @@ Status StoredObject::loss(const ObjectLocation& lost, const Status& why,
 
 void StoredObject::open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done) {
   const ObjectLocation at = location();
-  client_->get(at, deadline,
-               [self = shared_from_this(), at, deadline,
-                done = std::move(done)](Result<BytesView> view) mutable {
-                 if (view.ok()) return done(view->buffer());
-                 self->bring_back(at, view.status(),
-                                  [self, deadline, done = std::move(done)](Status status) mutable {
-                                    if (status.ok())
-                                      self->open(deadline, std::move(done));
-                                    else
-                                      done(std::move(status));
-                                  });
-               });
+  store_->get(at, deadline,
+              [self = shared_from_this(), at, deadline,
+               done = std::move(done)](Result<BytesView> view) mutable {
+                if (view.ok()) return done(view->buffer());
+                self->bring_back(at, view.status(),
+                                 [self, deadline, done = std::move(done)](Status status) mutable {
+                                   if (status.ok())
+                                     self->open(deadline, std::move(done));
+                                   else
+                                     done(std::move(status));
+                                 });
+              });
 }
 
 }  // namespace runtime

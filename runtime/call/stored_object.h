@@ -7,11 +7,24 @@
 
 #include "runtime/call/fwd.h"
 #include "runtime/call/object_state.h"
-#include "runtime/call/object_table.h"
 #include "runtime/core/result.h"
-#include "runtime/store/object_client.h"
+#include "runtime/store/object_access.h"
+#include "runtime/store/object_location.h"
 
 namespace runtime {
+
+/// The stored objects of a process. Any thread.
+class ObjectRegister {
+ public:
+  /// `location`: where the object is at first.
+  virtual void add(const std::shared_ptr<StoredObject>& object, const ObjectLocation& location,
+                   bool owned) = 0;
+  /// In the object's destructor, with what was added.
+  virtual void remove(const ObjectLocation& location, bool owned) = 0;
+
+ protected:
+  ~ObjectRegister() = default;
+};
 
 /// Any thread may call any method.
 class StoredObject : public std::enable_shared_from_this<StoredObject> {
@@ -24,8 +37,9 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   /// - kConfirmed: passed on in the same way, and the owner has learned of it already.
   enum class Kind { kOwned, kBorrowed, kPassedOn, kConfirmed };
 
-  static std::shared_ptr<StoredObject> make(std::shared_ptr<ObjectClient> client,
-                                            std::shared_ptr<ObjectTable> table,
+  /// In `objects` as long as it lives.
+  static std::shared_ptr<StoredObject> make(std::shared_ptr<ObjectAccess> store,
+                                            std::shared_ptr<ObjectRegister> objects,
                                             ObjectLocation location, Kind kind);
   StoredObject(const StoredObject&) = delete;
   StoredObject& operator=(const StoredObject&) = delete;
@@ -66,7 +80,7 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   void restore(Deadline deadline, UniqueFunction<void(bool made_again)> done);
 
  private:
-  StoredObject(std::shared_ptr<ObjectClient> client, std::shared_ptr<ObjectTable> table,
+  StoredObject(std::shared_ptr<ObjectAccess> store, std::shared_ptr<ObjectRegister> objects,
                ObjectLocation location, Kind kind);
   ObjectLocation present_location() const;  // with mutex_ held
   /// The object being made again because what was at `lost` is not there; null: it has been
@@ -79,8 +93,8 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   Status adopt(const ObjectStatePtr& made);
   Status loss(const ObjectLocation& lost, const Status& why, const Status& not_again) const;
 
-  const std::shared_ptr<ObjectClient> client_;
-  const std::shared_ptr<ObjectTable> table_;
+  const std::shared_ptr<ObjectAccess> store_;
+  const std::shared_ptr<ObjectRegister> objects_;
   const ObjectLocation original_;
   const Kind kind_;
   std::shared_ptr<Lineage> lineage_;

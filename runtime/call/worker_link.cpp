@@ -151,11 +151,11 @@ void WorkerLink::watch_interrupted(std::weak_ptr<Channel> channel) {
   timer->async_wait([weak = weak_from_this(), channel = std::move(channel),
                      timer](const boost::system::error_code& ec) {
     auto self = weak.lock();
-    if (self && !ec) self->ask_whether_it_lives(channel);
+    if (self && !ec) self->probe_peer(channel);
   });
 }
 
-void WorkerLink::ask_whether_it_lives(const std::weak_ptr<Channel>& channel) {
+void WorkerLink::probe_peer(const std::weak_ptr<Channel>& channel) {
   auto connection = channel.lock();
   if (!connection || !connection->is_interrupted() || context_->shut_down) return;
   ActorId actor;

@@ -70,7 +70,7 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   /// Sees to it that the end of the process behind an interrupted connection is noticed before the
   /// connection is given up.
   void watch_interrupted(std::weak_ptr<Channel> channel);
-  void ask_whether_it_lives(const std::weak_ptr<Channel>& channel);
+  void probe_peer(const std::weak_ptr<Channel>& channel);
 
   const CallerContextPtr context_;
   const WorkerId worker_;

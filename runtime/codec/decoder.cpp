@@ -2,9 +2,8 @@
 
 namespace runtime {
 
-Decoder::Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs,
-                 std::shared_ptr<Process> process)
-    : bytes_(std::move(bytes)), refs_(refs), process_(std::move(process)) {}
+Decoder::Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs, ObjectContextPtr context)
+    : bytes_(std::move(bytes)), refs_(refs), context_(std::move(context)) {}
 
 Decoder::~Decoder() = default;
 

@@ -25,10 +25,10 @@ inline constexpr int kDecodeDepthMax = 100;
 
 class Decoder {
  public:
-  /// Decodes `bytes`. `refs` is the table that the encoding's references point into. Decoded
-  /// handles and refs belong to `process`, which may be null when there are none.
+  /// Decodes `bytes`. `refs` is the table that the encoding's references point into. `context` is
+  /// that of decoded handles, and may be null when there are none.
   explicit Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs = {},
-                   std::shared_ptr<Process> process = nullptr);
+                   ObjectContextPtr context = nullptr);
   ~Decoder();
 
   bool ok() const { return error_.empty(); }
@@ -62,7 +62,7 @@ class Decoder {
 
   /// Keeps views into the bytes alive.
   const std::shared_ptr<const void>& owner() const { return bytes_.owner(); }
-  const std::shared_ptr<Process>& process() const { return process_; }
+  const ObjectContextPtr& context() const { return context_; }
   std::size_t remaining() const { return bytes_.size() - position_; }
 
  private:
@@ -71,7 +71,7 @@ class Decoder {
   Buffer bytes_;
   std::size_t position_ = 0;
   std::span<const ObjectStatePtr> refs_;
-  std::shared_ptr<Process> process_;
+  ObjectContextPtr context_;
   int depth_ = 0;
   std::string error_;
 };

@@ -1,4 +1,4 @@
-// Parsing of untrusted JSON with a depth limit.
+// Untrusted JSON: parsing with a depth limit, and members that may be missing.
 #pragma once
 
 #include <cstddef>
@@ -45,6 +45,13 @@ template <class Json = nlohmann::json>
 Json parse_json(std::string_view text) {
   return may_parse_json(text) ? Json::parse(text, nullptr, /*allow_exceptions=*/false)
                               : Json(nlohmann::json::value_t::discarded);
+}
+
+/// The member, or null when it is missing, JSON null, or `object` is no object.
+template <class Json>
+const Json* json_member(const Json& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
 }  // namespace runtime

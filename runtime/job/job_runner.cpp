@@ -30,7 +30,7 @@ std::string tail_of(const Tail& tail) {
 }  // namespace
 
 struct JobRunner::Job {
-  Job(const fs::path& log_file, LogKeeper* logs) : log(log_file, LogFile::kBytesMax, logs) {}
+  Job(const fs::path& log_file, LogRoom* logs) : log(log_file, LogFile::kBytesMax, logs) {}
 
   JobId id;
   std::shared_ptr<Channel> submitter;

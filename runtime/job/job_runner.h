@@ -16,14 +16,14 @@
 
 namespace runtime {
 
-class LogKeeper;
+class LogRoom;
 
 struct JobRunnerOptions {
   std::string node_address;  // HOST:PORT; becomes STARLING_ADDRESS
   std::string session_dir;
-  Keyring token;              // of other users' jobs: STARLING_TOKEN is the submitters' of it
-  std::string token_file;     // becomes STARLING_TOKEN_FILE, for jobs of the node's own user
-  LogKeeper* logs = nullptr;  // null: logs have their own bounds only
+  Keyring token;            // of other users' jobs: STARLING_TOKEN is the submitters' of it
+  std::string token_file;   // becomes STARLING_TOKEN_FILE, for jobs of the node's own user
+  LogRoom* logs = nullptr;  // null: logs have their own bounds only
   std::size_t jobs_max = 256;
   std::size_t queued_bytes_max =
       4 << 20;  // output not yet taken by the submitter; then the job's pipe fills up

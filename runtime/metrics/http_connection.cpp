@@ -23,12 +23,12 @@ HttpConnection::HttpConnection(EventLoop& loop, std::unique_ptr<HttpStream> stre
       ended_(std::move(ended)),
       timer_(loop.context()) {}
 
-void HttpConnection::begin(std::string begun) {
+void HttpConnection::begin(std::string received) {
   timer_.expires_after(kPatience);
   timer_.async_wait([weak = weak_from_this()](boost::system::error_code ec) {
     if (auto late = weak.lock(); late && !ec) late->end();
   });
-  stream_->open(std::move(begun),
+  stream_->open(std::move(received),
                 [self = shared_from_this()](boost::system::error_code ec, std::string read) {
                   if (!self->ended_) return;
                   if (ec) return self->end();

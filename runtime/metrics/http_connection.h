@@ -31,8 +31,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  /// `begun`: what was read of it already.
-  void begin(std::string begun);
+  /// `received`: what was read of it already.
+  void begin(std::string received);
   void end();
   /// Ends it without an answer and without calling `ended`.
   void close();

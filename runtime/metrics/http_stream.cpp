@@ -11,7 +11,7 @@ class PlainHttpStream final : public HttpStream {
  public:
   explicit PlainHttpStream(Socket socket) : socket_(std::move(socket)) {}
 
-  void open(std::string begun, Opened opened) override { opened({}, std::move(begun)); }
+  void open(std::string received, Opened opened) override { opened({}, std::move(received)); }
   void read_some(asio::mutable_buffer into, Transferred done) override {
     socket_.async_read_some(into, std::move(done));
   }
@@ -37,9 +37,9 @@ class TlsHttpStream final : public HttpStream {
   TlsHttpStream(Socket socket, std::shared_ptr<asio::ssl::context> context)
       : context_(std::move(context)), stream_(std::move(socket), *context_) {}
 
-  void open(std::string begun, Opened opened) override {
-    begun_ = std::move(begun);
-    stream_.async_handshake(asio::ssl::stream_base::server, asio::buffer(begun_),
+  void open(std::string received, Opened opened) override {
+    received_ = std::move(received);
+    stream_.async_handshake(asio::ssl::stream_base::server, asio::buffer(received_),
                             [opened = std::move(opened)](boost::system::error_code ec,
                                                          std::size_t) { opened(ec, {}); });
   }
@@ -59,7 +59,7 @@ class TlsHttpStream final : public HttpStream {
 
  private:
   const std::shared_ptr<asio::ssl::context> context_;
-  std::string begun_;
+  std::string received_;
   asio::ssl::stream<Socket> stream_;
 };
 

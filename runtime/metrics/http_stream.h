@@ -19,11 +19,12 @@ class HttpStream {
  public:
   using Socket = asio::generic::stream_protocol::socket;
   using Transferred = std::function<void(boost::system::error_code, std::size_t)>;
-  using Opened = std::function<void(boost::system::error_code, std::string begun)>;
+  using Opened = std::function<void(boost::system::error_code, std::string received)>;
 
   virtual ~HttpStream() = default;
-  /// `begun`: what was read of the connection already. Calls back with what that is of the request.
-  virtual void open(std::string begun, Opened opened) = 0;
+  /// `received`: what was read of the connection already. Calls back with what that is of the
+  /// request.
+  virtual void open(std::string received, Opened opened) = 0;
   virtual void read_some(asio::mutable_buffer into, Transferred done) = 0;
   virtual void write(asio::const_buffer from, Transferred done) = 0;
   /// Says that nothing more is written.

@@ -43,7 +43,7 @@ class HttpMetricsServer final : public MetricsServer {
     for (const auto& connection : std::exchange(connections_, {})) connection->close();
   }
 
-  void serve(FileDescriptor fd, std::string begun) override {
+  void serve(FileDescriptor fd, std::string received) override {
     // Who asks in earnest is done within milliseconds: strangers that ask nothing keep no client
     // out.
     if (connections_.size() >= kConnectionsMax) {
@@ -59,7 +59,7 @@ class HttpMetricsServer final : public MetricsServer {
     if (error) return;
     fd.release();
     const bool is_local = is_of_this_machine(socket.native_handle());
-    auto context = is_tls(begun) ? tls_.current() : nullptr;
+    auto context = is_tls(received) ? tls_.current() : nullptr;
     auto stream = context ? tls_http_stream(std::move(socket), context)
                           : plain_http_stream(std::move(socket));
     auto connection = std::make_shared<HttpConnection>(
@@ -69,7 +69,7 @@ class HttpMetricsServer final : public MetricsServer {
           std::erase_if(connections_, [&](const auto& one) { return one.get() == &ended; });
         });
     connections_.push_back(connection);
-    connection->begin(std::move(begun));
+    connection->begin(std::move(received));
   }
 
  private:

@@ -82,7 +82,7 @@ void ActorStarts::fail(const StartPtr& start, const Status& why) {
                              : Status(why.code(), why.message() + " (tried " +
                                                       std::to_string(start->failures) + " times)"));
   }
-  if (std::exchange(start->told, why.message()) != why.message())
+  if (std::exchange(start->logged, why.message()) != why.message())
     LOG(warn, "actor {} {}: {}; it is tried again", start->request.spec.class_name,
         start->request.spec.actor.short_hex(), why.message());
   start->timer.expires_after(start->pause);

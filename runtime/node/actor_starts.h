@@ -44,7 +44,7 @@ class ActorStarts {
     Deadline patient_until;
     ControlAnswerer answer;  // empty once cancelled
     std::uint32_t failures = 0;
-    std::string told;  // the last failure that the log has
+    std::string logged;  // the last failure that the log has
     std::chrono::milliseconds pause{0};
     Timer timer;
   };

@@ -20,7 +20,7 @@ struct AutoscalerProcessOptions {
   std::vector<std::string> arguments;     // of that
   std::string address;                    // HOST:PORT of the node
   std::filesystem::path session_dir;      // its log goes to logs/autoscaler.log there
-  LogKeeper* logs = nullptr;              // null: the log has its own bound only
+  LogRoom* logs = nullptr;                // null: the log has its own bound only
   std::chrono::milliseconds stop_time{};  // how long it may take to remove what it has added
 };
 

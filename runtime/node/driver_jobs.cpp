@@ -125,7 +125,7 @@ void DriverJobs::on_closed(const ClientTable::Client& driver) {
     return ends_.tell(std::move(end), job);
   }
   if (ends_.jobs().contains(job)) return;  // it was submitted, and its process has ended
-  DeathCause cause = death_of("its driver is done");
+  DeathCause cause = cause_of("its driver is done");
   JobOutcome outcome = JobOutcome::kSucceeded;
   if (driver.exit_code) {
     cause.exit_code = *driver.exit_code;

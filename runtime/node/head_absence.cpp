@@ -41,9 +41,9 @@ Status HeadAbsence::describe(Contact contact) const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(time);
   };
   const auto away = milliseconds(steady_now() - (is_up ? heard_ : since_));
-  const bool is_beside = head_.is_unix();
+  const bool is_local = head_.is_unix();
   std::string text =
-      is_beside ? "the head on this machine" : "the head at " + head_.for_worker({}).to_string();
+      is_local ? "the head on this machine" : "the head at " + head_.for_worker({}).to_string();
   text += " has not answered since " +
           time_text(unix_milliseconds() - static_cast<std::uint64_t>(away.count())) + " (" +
           describe_duration(away) + ")";
@@ -52,7 +52,7 @@ Status HeadAbsence::describe(Contact contact) const {
   text +=
       ". Meanwhile actors, calls between them and objects keep working; requests that the head "
       "must answer wait";
-  if (is_beside)
+  if (is_local)
     return unavailable(
         text +
         ". Its node starts it again as soon as its process has ended (a process that was stopped "

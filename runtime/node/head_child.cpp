@@ -71,20 +71,26 @@ Status HeadChild::start() {
   auto process = ChildProcess::start(loop_, spec, std::move(handlers));
   if (!process.ok()) return process.status().with_context("starting the head");
   process_ = std::move(*process);
+  running_ = true;
   started_ = steady_now();
   return {};
 }
 
 void HeadChild::end(std::function<void()> done) {
-  ending_ = true;
   timer_.cancel();
-  if (!process_ || !process_->running()) return done();
-  on_ended_ = std::move(done);
-  process_->end(kEndGrace);
+  const bool ends_already = std::exchange(ending_, true);
+  if (!running_) return done();
+  on_ended_.push_back(std::move(done));
+  if (!ends_already) process_->end(kEndGrace);
 }
 
 void HeadChild::on_exit(const DeathCause& cause) {
-  if (on_ended_) return std::exchange(on_ended_, nullptr)();
+  running_ = false;
+  if (ending_) {
+    for (const auto& done : std::exchange(on_ended_, {})) done();
+    return;
+  }
+  trouble_ = {};
   if (cause.exit_code == kExitUnusable) {
     const Status why = unavailable("the head cannot start: " + error_tail_.last_lines(kErrorLines));
     if (!confirmed_) return failed_(why);
@@ -101,8 +107,9 @@ void HeadChild::start_later() {
   timer_.expires_after(delay_);
   timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
     if (ec || ending_) return;
-    const Status before = std::exchange(trouble_, start());
-    if (trouble_.ok()) return;
+    const Status started = start();
+    if (started.ok()) return;  // whether it works shows later
+    const Status before = std::exchange(trouble_, started);
     if (!confirmed_) return failed_(trouble_);
     if (trouble_ != before) LOG(warn, "{}; it is tried again", trouble_.message());
     delay_ = std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);

@@ -24,7 +24,7 @@
 
 namespace runtime {
 
-class LogKeeper;
+class LogRoom;
 
 struct HeadChildOptions {
   std::string program;  // starling
@@ -35,7 +35,7 @@ struct HeadChildOptions {
   std::filesystem::path journal;  // empty: none
   bool durable = false;           // the journal outlives this node
   Keyring token;
-  LogKeeper* logs = nullptr;  // null: the log has its own bound only
+  LogRoom* logs = nullptr;  // null: the log has its own bound only
   std::chrono::milliseconds restart_delay_first{20};
   std::chrono::milliseconds restart_delay_max = kHeadRestartMax;
 };
@@ -52,13 +52,17 @@ class HeadChild {
 
   /// The first start. Errors: as ChildProcess::start.
   Status start();
-  /// It has worked: from now on it is started again whatever it dies of, and however often that
-  /// fails. Who waits for it decides for how long.
-  void confirm() { confirmed_ = true; }
-  /// Why the last attempt to start it again failed; success: it did not.
+  /// It works: from now on it is started again whatever it dies of, and however often that fails.
+  /// Who waits for it decides for how long. What kept it from starting is over.
+  void confirm() {
+    confirmed_ = true;
+    trouble_ = {};
+  }
+  /// Why the last attempt to start it again failed, until one has worked; success: nothing is known
+  /// to keep it from starting.
   const Status& trouble() const { return trouble_; }
   /// Ends it in order, so that it closes its journal, and starts it no more. `done` when it is
-  /// gone.
+  /// gone; of several calls each.
   void end(std::function<void()> done);
   std::int32_t pid() const { return process_ ? process_->pid() : 0; }
 
@@ -76,7 +80,8 @@ class HeadChild {
   std::unique_ptr<ChildProcess> process_;
   std::unique_ptr<LogFile> log_;
   Tail error_tail_;
-  std::function<void()> on_ended_;
+  std::vector<std::function<void()>> on_ended_;
+  bool running_ = false;  // until its exit is told
   bool confirmed_ = false;
   bool ending_ = false;
   Status trouble_;

@@ -18,7 +18,7 @@ HeadConnection::HeadConnection(EventLoop& loop, HeadConnectionOptions options,
       options_(std::move(options)),
       child_(options_.child ? std::make_unique<HeadChild>(loop, *options_.child, callbacks.lost)
                             : nullptr),
-      link_(loop, endpoint_of(options_), options_.credentials, with_trouble(std::move(callbacks)),
+      link_(loop, endpoint_of(options_), options_.credentials, with_child(std::move(callbacks)),
             options_.link) {}
 
 Endpoint HeadConnection::endpoint_of(const HeadConnectionOptions& options) {
@@ -27,8 +27,10 @@ Endpoint HeadConnection::endpoint_of(const HeadConnectionOptions& options) {
                        : options.head.for_worker(head_target());
 }
 
-HeadLink::Callbacks HeadConnection::with_trouble(HeadLink::Callbacks callbacks) const {
-  callbacks.head_trouble = [this] { return child_ ? child_->trouble() : Status(); };
+HeadLink::Callbacks HeadConnection::with_child(HeadLink::Callbacks callbacks) const {
+  if (!child_) return callbacks;
+  callbacks.head_trouble = [this] { return child_->trouble(); };
+  callbacks.registered = [this] { child_->confirm(); };
   return callbacks;
 }
 
@@ -47,10 +49,7 @@ Status HeadConnection::join() {
     if (child_) {
       if (Status status = child_->start(); !status.ok()) return finish(status);
     }
-    link_.join(kHeadJoinTimeout, [this, finish](const Status& status) {
-      if (status.ok() && child_) child_->confirm();
-      finish(status);
-    });
+    link_.join(kHeadJoinTimeout, finish);
   });
   // What the head's process cannot do closes the link.
   loop_.run_until(joining->done, deadline_after(kHeadJoinTimeout + 2 * kControlGrace));

@@ -57,7 +57,7 @@ class HeadConnection {
 
  private:
   static Endpoint endpoint_of(const HeadConnectionOptions& options);
-  HeadLink::Callbacks with_trouble(HeadLink::Callbacks callbacks) const;
+  HeadLink::Callbacks with_child(HeadLink::Callbacks callbacks) const;
 
   EventLoop& loop_;
   const HeadConnectionOptions options_;

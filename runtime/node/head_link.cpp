@@ -116,6 +116,7 @@ void HeadLink::on_registered(std::uint64_t life, Result<ControlAnswer> answer) {
   absence_.heard();
   pause_ = {};
   if (std::exchange(join_.done, true)) LOG(info, "the head is back");
+  if (callbacks_.registered) callbacks_.registered();
   std::vector<std::uint64_t> waiting;
   for (const auto& [number, outstanding] : outstanding_) waiting.push_back(number);
   for (std::uint64_t number : waiting) send(number);

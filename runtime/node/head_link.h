@@ -38,6 +38,8 @@ class HeadLink {
     /// What keeps the head's process from being started, if this node is to start it; success:
     /// nothing that it knows. May be empty.
     std::function<Status()> head_trouble = {};
+    /// The head has taken the node, at first or again. May be empty.
+    std::function<void()> registered = {};
   };
 
   HeadLink(EventLoop& loop, Endpoint head, Credentials credentials, Callbacks callbacks,

@@ -66,7 +66,7 @@ void JobQueue::list(std::set<JobId>& to) const {
 }
 
 void JobQueue::drop(JobId job, JobOutcome outcome, const std::string& reason) {
-  if (jobs_.erase(job) > 0) ends_.job_ended(job, outcome, death_of(reason));
+  if (jobs_.erase(job) > 0) ends_.job_ended(job, outcome, cause_of(reason));
 }
 
 void JobQueue::on_submitter_closed(const Channel& channel) {

@@ -1,7 +1,5 @@
 #include "runtime/node/job_record.h"
 
-#include <utility>
-
 namespace runtime {
 
 std::string command_text(const std::vector<std::string>& argv) {
@@ -12,12 +10,6 @@ std::string command_text(const std::vector<std::string>& argv) {
       return text.substr(0, JobInfo::kCommandBytesMax - 3) + "...";
   }
   return text;
-}
-
-DeathCause death_of(std::string text) {
-  DeathCause cause;
-  cause.text = std::move(text);
-  return cause;
 }
 
 }  // namespace runtime

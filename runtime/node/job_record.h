@@ -15,7 +15,4 @@ inline constexpr auto kJobHeadTimeout = std::chrono::milliseconds(10000);
 /// The command line, cut to what a JobInfo may have.
 std::string command_text(const std::vector<std::string>& argv);
 
-/// An end that is no process's.
-DeathCause death_of(std::string text);
-
 }  // namespace runtime

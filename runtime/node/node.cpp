@@ -135,8 +135,8 @@ Status Node::open_ports() {
     if (introspection_) introspection_->on_refused();
   };
   if (options_.metrics.server) {
-    callbacks.on_http = [this](FileDescriptor socket, std::string begun) {
-      if (introspection_) introspection_->on_http(std::move(socket), std::move(begun));
+    callbacks.on_http = [this](FileDescriptor socket, std::string received) {
+      if (introspection_) introspection_->on_http(std::move(socket), std::move(received));
     };
   }
   auto opened = NodePorts::listen(loop_, ports_options(options_), setting_.credentials, callbacks);

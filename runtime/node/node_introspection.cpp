@@ -109,8 +109,8 @@ void NodeIntrospection::on_activity(const Channel& channel, Message& message) {
   if (!status.ok()) LOG(warn, "{}: {}", channel.describe_peer(), status.message());
 }
 
-void NodeIntrospection::on_http(FileDescriptor socket, std::string begun) {
-  if (http_) http_->serve(std::move(socket), std::move(begun));  // else it is closed
+void NodeIntrospection::on_http(FileDescriptor socket, std::string received) {
+  if (http_) http_->serve(std::move(socket), std::move(received));  // else it is closed
 }
 
 // -- Load

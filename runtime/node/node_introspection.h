@@ -51,7 +51,7 @@ class NodeIntrospection {
   void on_activity(const Channel& channel, Message& message);
   void on_closed(const Channel& channel) { activity_.retire(channel.serial()); }
   /// An HTTP client connected to the node's port.
-  void on_http(FileDescriptor socket, std::string begun);
+  void on_http(FileDescriptor socket, std::string received);
   void on_refused() { ++refused_; }
   void on_fetched(const FetchedObject& fetched);
 

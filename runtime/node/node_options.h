@@ -71,7 +71,7 @@ struct NodeOptions {
 struct NodeSetting {
   Credentials credentials;
   std::string address;            // HOST:PORT
-  LogKeeper* logs = nullptr;      // null: logs have their own bounds only
+  LogRoom* logs = nullptr;        // null: logs have their own bounds only
   std::vector<std::string> gpus;  // what CUDA_VISIBLE_DEVICES has for each GPU of the node
 };
 

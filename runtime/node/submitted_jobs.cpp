@@ -115,7 +115,7 @@ void SubmittedJobs::run(const StartPtr& start, const JobFolder& folder) {
 void SubmittedJobs::fail(const StartPtr& start, JobOutcome outcome, const Status& why) {
   starts_.erase(start->info.job);
   on_end(start->info.job, outcome,
-         death_of((outcome == JobOutcome::kStopped ? "" : "it could not be started: ") +
+         cause_of((outcome == JobOutcome::kStopped ? "" : "it could not be started: ") +
                   why.message()));
   start->answer(why);
 }

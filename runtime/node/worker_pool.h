@@ -26,14 +26,14 @@
 
 namespace runtime {
 
-class LogKeeper;
+class LogRoom;
 
 struct WorkerPoolOptions {
   ClusterId cluster;
   NodeId node;
   std::string node_address;  // HOST:PORT
   std::string session_dir;
-  LogKeeper* logs = nullptr;  // null: logs have their own bounds only
+  LogRoom* logs = nullptr;  // null: logs have their own bounds only
   std::size_t workers_max = 4096;
   std::uint32_t warm_workers_max = 16;        // per job
   std::chrono::milliseconds end_grace{1000};  // between SIGTERM and SIGKILL when a job ends

@@ -32,7 +32,7 @@ struct WorkerProcessSpec {
   std::string working_dir;                         // where there is none: the session's folder
   Environment env;
   std::uint32_t threads = 1;  // that it may compute with
-  LogKeeper* logs = nullptr;  // null: its log has its own bound only
+  LogRoom* logs = nullptr;    // null: its log has its own bound only
 };
 
 /// Lives on the event loop.

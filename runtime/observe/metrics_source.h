@@ -28,7 +28,7 @@ class MetricsServer {
  public:
   virtual ~MetricsServer() = default;
   /// Takes over a connection that began with these bytes. On the loop.
-  virtual void serve(FileDescriptor socket, std::string begun) = 0;
+  virtual void serve(FileDescriptor socket, std::string received) = 0;
 };
 
 /// What a node shows to HTTPS clients; empty: it speaks HTTP, within the machine alone.

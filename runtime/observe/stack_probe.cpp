@@ -1,6 +1,5 @@
 #include "runtime/observe/stack_probe.h"
 
-#include <cxxabi.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <memory>
 
 #include "runtime/core/lifetime.h"
+#include "runtime/core/readable_name.h"
 #include "runtime/core/thread.h"
 #include "runtime/core/timer.h"
 #include "runtime/observe/activity_page.h"
@@ -55,14 +55,6 @@ std::vector<Mapped> mappings(pid_t pid) {
     found.push_back(std::move(mapped));
   }
   return found;
-}
-
-std::string readable(const std::string& symbol) {
-  int status = 0;
-  char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
-  std::string name = text ? text : symbol;
-  std::free(text);
-  return name;
 }
 
 std::string offset_text(std::uint64_t offset) {
@@ -113,7 +105,7 @@ void name_in_file(pid_t pid, const std::string& path, const std::vector<Wanted>&
       });
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     names[wanted[i].place] =
-        (!found[i].name.empty() ? readable(found[i].name) + offset_text(found[i].offset)
+        (!found[i].name.empty() ? readable_name(found[i].name) + offset_text(found[i].offset)
                                 : "?" + offset_text(wanted[i].file_offset)) +
         " (" + file + ")";
   }

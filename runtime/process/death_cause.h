@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace runtime {
 
@@ -16,5 +17,12 @@ struct DeathCause {
   std::string output_tail;      // what it last wrote to stderr when it crashed: the backtrace
   bool operator==(const DeathCause&) const = default;
 };
+
+/// Of a death about which nothing else is known.
+inline DeathCause cause_of(std::string text) {
+  DeathCause cause;
+  cause.text = std::move(text);
+  return cause;
+}
 
 }  // namespace runtime

@@ -21,7 +21,7 @@ struct KeptProcessOptions {
   std::string name;  // for the log: "the autoscaler"
   ProcessSpec spec;
   std::filesystem::path log;  // what it writes
-  LogKeeper* logs = nullptr;  // null: the log has its own bound only
+  LogRoom* logs = nullptr;    // null: the log has its own bound only
   std::chrono::milliseconds restart_delay_first{100};
   std::chrono::milliseconds restart_delay_max{5000};
 };

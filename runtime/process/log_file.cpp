@@ -12,21 +12,20 @@
 #include "runtime/core/disk_space.h"
 #include "runtime/core/log.h"
 #include "runtime/process/file_lock.h"
-#include "runtime/process/log_keeper.h"
 #include "runtime/process/log_position.h"
 
 namespace runtime {
 
 namespace fs = std::filesystem;
 
-LogFile::LogFile(fs::path file, std::uint64_t bytes_max, LogKeeper* keeper)
-    : path_(std::move(file)), bytes_max_(bytes_max), keeper_(keeper) {
+LogFile::LogFile(fs::path file, std::uint64_t bytes_max, LogRoom* room)
+    : path_(std::move(file)), bytes_max_(bytes_max), room_(room) {
   if (Status status = reopen(); !status.ok()) LOG(warn, "{}", status.message());
-  if (keeper_) keeper_->add(*this);
+  if (room_) room_->add(*this);
 }
 
 LogFile::~LogFile() {
-  if (keeper_) keeper_->remove(*this);
+  if (room_) room_->remove(*this);
   std::error_code error;
   if (fd_ && bytes_ == 0 && !fs::exists(older(), error)) fs::remove(path_, error);
 }
@@ -93,12 +92,11 @@ Status LogFile::write_with_gap(std::string_view bytes) {
 
 void LogFile::append(std::string_view bytes) {
   Status status;
-  if (keeper_ && !keeper_->admit(bytes.size())) {
+  if (room_ && !room_->admit(bytes.size())) {
     status = resource_exhausted("log " + path_.string() + ": its disk is nearly full: " +
                                 (lost_ == 0 ? disk_text(path_.parent_path()) : ""));
   } else {
-    const std::uint64_t limit =
-        keeper_ ? std::min(bytes_max_, keeper_->file_bytes_max()) : bytes_max_;
+    const std::uint64_t limit = room_ ? std::min(bytes_max_, room_->file_bytes_max()) : bytes_max_;
     if (bytes_ + bytes.size() > limit && bytes_ > 0) rotate();
     status = write_with_gap(bytes);
   }

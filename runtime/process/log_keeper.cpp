@@ -11,7 +11,6 @@
 #include "runtime/process/daemon.h"
 #include "runtime/process/file_lock.h"
 #include "runtime/process/file_util.h"
-#include "runtime/process/log_file.h"
 #include "runtime/process/log_position.h"
 
 namespace runtime {
@@ -70,7 +69,7 @@ LogKeeper::LogKeeper(EventLoop& loop, LogKeeperOptions options)
 LogKeeper::~LogKeeper() {
   lifetime_.end();
   // A worker's log may last until the last answer of its process has been given up.
-  for (LogFile* log : open_) log->leave_keeper();
+  for (RoomLog* log : open_) log->leave_room();
 }
 
 void LogKeeper::arm() {
@@ -142,7 +141,7 @@ void LogKeeper::cut_largest(std::uint64_t bytes_max) {
   while (total > bytes_max) {
     const auto largest = std::max_element(
         open_.begin(), open_.end(),
-        [](const LogFile* a, const LogFile* b) { return a->bytes() < b->bytes(); });
+        [](const RoomLog* a, const RoomLog* b) { return a->bytes() < b->bytes(); });
     const std::uint64_t bytes = largest == open_.end() ? 0 : (*largest)->bytes();
     if (std::max(bytes, node_log) < kCutBytesMin) return;
     if (bytes >= node_log) {

@@ -10,11 +10,10 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
+#include "runtime/process/log_room.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
-
-class LogFile;
 
 struct LogKeeperOptions {
   std::filesystem::path folder;
@@ -28,7 +27,7 @@ struct LogKeeperOptions {
 /// leave a part of the disk free (kept_free_bytes()), for the journal. To make room, logs of what
 /// has ended go first, and older halves, the oldest first. Then the largest logs begin again. What
 /// would still take too much is not written. Lives on the event loop.
-class LogKeeper {
+class LogKeeper final : public LogRoom {
  public:
   /// The least that logs may take, unless the disk is nearly full.
   static constexpr std::uint64_t kBytesMin = 256 << 10;
@@ -41,13 +40,10 @@ class LogKeeper {
   /// Every `period`.
   void look();
 
-  /// Whether a log may be written to with this number of bytes. Makes room first; may call cut() of
-  /// any log.
-  bool admit(std::uint64_t bytes);
-  /// A log that has as much begins again.
-  std::uint64_t file_bytes_max() const;
-  void add(LogFile& log) { open_.insert(&log); }
-  void remove(LogFile& log) { open_.erase(&log); }
+  bool admit(std::uint64_t bytes) override;
+  std::uint64_t file_bytes_max() const override;
+  void add(RoomLog& log) override { open_.insert(&log); }
+  void remove(RoomLog& log) override { open_.erase(&log); }
 
  private:
   void arm();
@@ -58,7 +54,7 @@ class LogKeeper {
 
   const LogKeeperOptions options_;
   Timer timer_;
-  std::set<LogFile*> open_;
+  std::set<RoomLog*> open_;
   std::uint64_t budget_;      // of all logs, as of the last look at the disk
   std::uint64_t credit_ = 0;  // may be written before the next one
   Deadline looked_{};

@@ -11,13 +11,6 @@ constexpr std::chrono::seconds kOwnerTimeout{10};
 constexpr int kRenewalsMax = 6;
 constexpr std::chrono::milliseconds kRenewalPause{50};
 
-Message message_of(const object_wire::Request& request) {
-  Message message;
-  message.kind = FrameKind::kObject;
-  message.meta = object_wire::encode_request(request);
-  return message;
-}
-
 }  // namespace
 
 void Borrowers::tell_other_node(const ObjectLocation& location, bool borrowed,
@@ -32,7 +25,8 @@ void Borrowers::tell_other_node(const ObjectLocation& location, bool borrowed,
   peers_->with(location.endpoint, 0, [location](Result<std::shared_ptr<Channel>> channel) {
     // Without one: that store has dropped what it knew with the connection.
     if (channel.ok())
-      (void)(*channel)->send(message_of(object_wire::Release{{location}}), Flush::kSoon);
+      (void)(*channel)->send(object_wire::request_message(object_wire::Release{{location}}),
+                             Flush::kSoon);
   });
 }
 
@@ -44,7 +38,7 @@ void Borrowers::tell_owner(const ObjectLocation& location, bool borrowed,
     object_wire::Request request = object_wire::Hold{{location}};
     if (!borrowed) request = object_wire::Unhold{{location}};
     // Not sent: the owner ends, and its objects with it.
-    (void)channel->send(message_of(request), Flush::kSoon);
+    (void)channel->send(object_wire::request_message(request), Flush::kSoon);
   }
   if (done) done(memory_->table.find(location.extent) ? Status() : ended_->lost(location.extent));
 }
@@ -109,8 +103,8 @@ void Borrowers::renew(const std::string& endpoint, int attempt) {
         if (!self) return;
         if (channel.ok()) {
           // Not sent: then this connection has ended too, and on_first_lost comes again.
-          (void)(*channel)->send(
-              message_of(object_wire::Keep{self->table_.at(endpoint, self->node_)}));
+          (void)(*channel)->send(object_wire::request_message(
+              object_wire::Keep{self->table_.at(endpoint, self->node_)}));
           return;
         }
         if (attempt >= kRenewalsMax) return;

@@ -289,13 +289,9 @@ void Fetcher::ask(const PullPtr& pull, int stream, ByteRange part) {
       return fail(pull, std::move(status));
   }
   ++pull->in_flight;
-  Message request;
-  request.kind = FrameKind::kObject;
-  request.meta =
-      object_wire::encode_request(object_wire::Read{pull->source, part.begin, part.size});
   pull->streams[stream]->request_into(
-      std::move(request), deadline_after(options_.chunk_timeout),
-      {memory_->segment->writable() + at, part.size}, pull,
+      object_wire::request_message(object_wire::Read{pull->source, part.begin, part.size}),
+      deadline_after(options_.chunk_timeout), {memory_->segment->writable() + at, part.size}, pull,
       [self = shared_from_this(), pull, round = pull->round, stream, part](Result<Message> reply) {
         self->on_chunk(pull, round, stream, part, std::move(reply));
       });

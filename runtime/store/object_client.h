@@ -14,6 +14,7 @@
 
 #include "runtime/core/result.h"
 #include "runtime/store/bytes_view.h"
+#include "runtime/store/object_access.h"
 #include "runtime/store/object_location.h"
 #include "runtime/store/object_wire.h"
 #include "runtime/transport/channel.h"
@@ -28,7 +29,7 @@ struct ObjectClientOptions {
 };
 
 /// Any thread may call any method; the blocking ones not from a handler of the event loop.
-class ObjectClient {
+class ObjectClient final : public ObjectAccess {
  public:
   /// `node` is the channel to this process's own node, which must run the store. Costs nothing
   /// until the first object.
@@ -40,7 +41,7 @@ class ObjectClient {
   ~ObjectClient();
 
   /// As EventLoop::is_forked().
-  bool is_forked() const;
+  bool is_forked() const override;
 
   /// Memory for an object of `size` bytes; `id` none picks a fresh one. Blocks for one round trip
   /// when a new slab or its own range is needed. In a full store it blocks until others have freed
@@ -59,23 +60,23 @@ class ObjectClient {
 
   /// Gives back an object that this client created. Existing views stay valid. Unknown locations
   /// are ignored.
-  void free(const ObjectLocation& location);
+  void free(const ObjectLocation& location) override;
 
   /// The object's bytes. Created here: at once. On this node: a round trip that pins it, no copy.
   /// On another node: our node fetches it first, in pipelined chunks, once for all its processes.
   /// Errors: kObjectLost (freed, or its node has lost it), kUnavailable (node cannot be reached),
   /// kDeadlineExceeded, kResourceExhausted (no room for the copy).
-  Result<BytesView> get(const ObjectLocation& location, Deadline deadline);
+  Result<BytesView> get(const ObjectLocation& location, Deadline deadline) override;
   /// The same with a callback, which runs exactly once: at once on the calling thread for objects
   /// created here, else on the loop.
   void get(const ObjectLocation& location, Deadline deadline,
-           UniqueFunction<void(Result<BytesView>)> done);
+           UniqueFunction<void(Result<BytesView>)> done) override;
 
   /// This process has a reference that it did not get from the object's owner. The owner learns of
   /// it by way of the nodes, and keeps the object until unborrow(), or the end of this process.
   /// Counted. Does not block.
-  void borrow(const ObjectLocation& location);
-  void unborrow(const ObjectLocation& location);
+  void borrow(const ObjectLocation& location) override;
+  void unborrow(const ObjectLocation& location) override;
   /// The same as borrow(); `done` (once, on the loop or at once) hears whether the object was still
   /// there. Unborrow it in any case. Errors: kObjectLost, kUnavailable (a node cannot be reached).
   void borrow_and_confirm(const ObjectLocation& location, Deadline deadline,
@@ -91,7 +92,7 @@ class ObjectClient {
   /// this process borrows it there. `done` (once, on the loop or at once) hears where: unborrow()
   /// that. Errors: kObjectLost, kUnavailable, kResourceExhausted (no room here), kDeadlineExceeded.
   void take_over(const ObjectLocation& location, Deadline deadline,
-                 UniqueFunction<void(Result<ObjectLocation>)> done);
+                 UniqueFunction<void(Result<ObjectLocation>)> done) override;
   /// This process and its node end: what it made is not freed any more, since others are about to
   /// copy it.
   void keep_all();

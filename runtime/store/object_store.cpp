@@ -294,11 +294,9 @@ void ObjectStore::State::ask_holders(std::uint64_t bytes, UniqueFunction<void(bo
   for (const auto& [client, channel] : clients->open()) {
     if (std::find(holders.begin(), holders.end(), client) == holders.end()) continue;
     ++asking->outstanding;
-    Message request;
-    request.kind = FrameKind::kObject;
-    request.meta = object_wire::encode_request(object_wire::Surrender{bytes});
     channel->request(
-        std::move(request), deadline_after(kSurrenderTimeout),
+        object_wire::request_message(object_wire::Surrender{bytes}),
+        deadline_after(kSurrenderTimeout),
         [self = shared_from_this(), holder = client, asking](Result<Message> message) {
           auto reply = message.ok() ? object_wire::decode_reply(message->meta) : message.status();
           auto* named = reply.ok() ? std::get_if<object_wire::Extents>(&*reply) : nullptr;
@@ -330,10 +328,7 @@ void ObjectStore::State::send_ended(std::uint64_t extent) {
   if (shared.objects.empty()) return;
   const Buffer meta = object_wire::encode_request(object_wire::Ended{std::move(shared.objects)});
   for (const auto& reader : shared.readers) {
-    Message message;
-    message.kind = FrameKind::kObject;
-    message.meta = meta;
-    (void)reader->send(std::move(message),
+    (void)reader->send(object_wire::request_message(meta),
                        Flush::kSoon);  // not sent: its copies go when it needs the room
   }
 }

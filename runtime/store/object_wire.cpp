@@ -262,6 +262,15 @@ Buffer encode_request(const Request& request) {
       [&](RequestBuilder out) { std::visit([&](const auto& kind) { fill(out, kind); }, request); });
 }
 
+Message request_message(const Request& request) { return request_message(encode_request(request)); }
+
+Message request_message(Buffer meta) {
+  Message message;
+  message.kind = FrameKind::kObject;
+  message.meta = std::move(meta);
+  return message;
+}
+
 Result<Request> decode_request(const Buffer& meta) {
   Request request;
   Status status = decode<schema::ObjectRequest>(

@@ -11,6 +11,7 @@
 #include "runtime/store/extent_table.h"
 #include "runtime/store/object_location.h"
 #include "runtime/transport/buffer.h"
+#include "runtime/transport/frame.h"
 
 namespace runtime::object_wire {
 
@@ -85,6 +86,10 @@ using Request =
                  Unhold, Report, Source, Ended, Remake, TakeOver, Evacuate>;
 
 Buffer encode_request(const Request& request);
+/// The frame of a request.
+Message request_message(const Request& request);
+/// The same of what encode_request() gave.
+Message request_message(Buffer meta);
 /// Errors: kInvalidArgument on malformed bytes, kUnimplemented on a request that this release does
 /// not know.
 Result<Request> decode_request(const Buffer& meta);

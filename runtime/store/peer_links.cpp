@@ -63,10 +63,7 @@ void PeerLinks::ask(const std::string& endpoint, const object_wire::Request& req
        [meta = object_wire::encode_request(request), deadline,
         done = std::move(done)](Result<std::shared_ptr<Channel>> channel) mutable {
          if (!channel.ok()) return done(channel.status());
-         Message message;
-         message.kind = FrameKind::kObject;
-         message.meta = std::move(meta);
-         (*channel)->request(std::move(message), deadline,
+         (*channel)->request(object_wire::request_message(std::move(meta)), deadline,
                              [done = std::move(done)](Result<Message> reply) mutable {
                                if (!reply.ok()) return done(reply.status());
                                done(object_wire::decode_reply(reply->meta));

@@ -62,17 +62,10 @@ SharedHeap::SharedHeap(std::shared_ptr<Channel> node, ObjectClientOptions option
 
 SharedHeap::~SharedHeap() = default;
 
-Message SharedHeap::request_of(const object_wire::Request& request) const {
-  Message message;
-  message.kind = FrameKind::kObject;
-  message.meta = object_wire::encode_request(request);
-  return message;
-}
-
 // One way, with mutex_ held. A failure means that the connection ended, which gives everything
 // back.
 void SharedHeap::tell(const object_wire::Request& request) {
-  if (node_) (void)node_->send(request_of(request), Flush::kSoon);
+  if (node_) (void)node_->send(object_wire::request_message(request), Flush::kSoon);
 }
 
 // A random base and a counter: as unique as a random id, without a system call for each.
@@ -107,7 +100,8 @@ Status SharedHeap::open(std::unique_lock<std::mutex>& lock, Deadline deadline) {
   if (segment_) return {};
   auto node = node_;
   lock.unlock();
-  Status status = adopt_store(node->request_blocking(request_of(object_wire::Open{}), deadline));
+  Status status = adopt_store(
+      node->request_blocking(object_wire::request_message(object_wire::Open{}), deadline));
   lock.lock();
   return status;
 }
@@ -123,7 +117,7 @@ Status SharedHeap::check_extent(const Extent& extent, std::uint64_t bytes) const
 
 Result<Message> SharedHeap::ask_for_lease(Channel& node, std::uint64_t bytes, std::uint64_t wait_ms,
                                           const std::stop_token& stop) {
-  Message request = request_of(object_wire::Lease{bytes, wait_ms});
+  Message request = object_wire::request_message(object_wire::Lease{bytes, wait_ms});
   const Deadline deadline = deadline_after(std::chrono::milliseconds(wait_ms) + kLineGrace);
   if (!stop.stop_possible()) return node.request_blocking(std::move(request), deadline);
   auto asked = std::make_shared<Awaited<Result<Message>>>(loop_);
@@ -186,7 +180,7 @@ Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock,
 void SharedHeap::prefetch_slab() {
   if (prefetching_ || next_slab_ || !node_) return;
   prefetching_ = true;
-  node_->request(request_of(object_wire::Lease{store_.slab_bytes}),
+  node_->request(object_wire::request_message(object_wire::Lease{store_.slab_bytes}),
                  deadline_after(options_.lease_timeout),
                  [weak = weak_from_this()](Result<Message> message) {
                    auto self = weak.lock();
@@ -370,7 +364,7 @@ void SharedHeap::borrow_and_confirm(const ObjectLocation& location, Deadline dea
     node = node_;
   }
   if (!node) return done(cancelled("object " + location.id.hex() + ": the object client is gone"));
-  node->request(request_of(object_wire::Keep{{location}}), deadline,
+  node->request(object_wire::request_message(object_wire::Keep{{location}}), deadline,
                 [location, done = std::move(done)](Result<Message> message) mutable {
                   if (!message.ok()) return done(message.status());
                   Status status = object_wire::decode_reply(message->meta).status();
@@ -386,7 +380,7 @@ void SharedHeap::remake(const ObjectLocation& lost, const std::string& keeper, D
     node = node_;
   }
   if (!node) return done(cancelled("object " + lost.id.hex() + ": the object client is gone"));
-  node->request(request_of(object_wire::Remake{lost, keeper}), deadline,
+  node->request(object_wire::request_message(object_wire::Remake{lost, keeper}), deadline,
                 [done = std::move(done)](Result<Message> message) mutable {
                   if (!message.ok()) return done(message.status());
                   auto reply = object_wire::decode_reply(message->meta);
@@ -406,7 +400,7 @@ void SharedHeap::take_over(const ObjectLocation& location, Deadline deadline,
     node = node_;
   }
   if (!node) return done(cancelled("object " + location.id.hex() + ": the object client is gone"));
-  node->request(request_of(object_wire::TakeOver{location}), deadline,
+  node->request(object_wire::request_message(object_wire::TakeOver{location}), deadline,
                 [done = std::move(done)](Result<Message> message) mutable {
                   if (!message.ok()) return done(message.status());
                   auto reply = object_wire::decode_reply(message->meta);
@@ -454,7 +448,8 @@ void SharedHeap::get(const ObjectLocation& location, Deadline deadline, GetDone 
   auto node = node_;
   if (!segment_) {
     lock.unlock();
-    return node->request(request_of(object_wire::Open{}), deadline_after(kStoreTimeout),
+    return node->request(object_wire::request_message(object_wire::Open{}),
+                         deadline_after(kStoreTimeout),
                          [self = shared_from_this(), location, deadline,
                           done = std::move(done)](Result<Message> message) mutable {
                            Status status = self->adopt_store(std::move(message));
@@ -488,7 +483,7 @@ void SharedHeap::get(const ObjectLocation& location, Deadline deadline, GetDone 
 
 void SharedHeap::pin_and_view(Channel& node, const ObjectLocation& location, Deadline deadline,
                               GetDone done) {
-  node.request(request_of(object_wire::Pin{location.extent, wait_ms(deadline)}),
+  node.request(object_wire::request_message(object_wire::Pin{location.extent, wait_ms(deadline)}),
                deadline_after(kStoreTimeout + kLineGrace),
                [self = shared_from_this(), location,
                 done = std::move(done)](Result<Message> message) mutable {
@@ -507,7 +502,7 @@ void SharedHeap::pin_and_view(Channel& node, const ObjectLocation& location, Dea
 
 void SharedHeap::fetch_and_view(Channel& node, const ObjectLocation& location, Deadline deadline,
                                 GetDone done) {
-  node.request(request_of(object_wire::Fetch{location, wait_ms(deadline)}),
+  node.request(object_wire::request_message(object_wire::Fetch{location, wait_ms(deadline)}),
                deadline_after(kStoreTimeout + kLineGrace),
                [self = shared_from_this(), location,
                 done = std::move(done)](Result<Message> message) mutable {

@@ -91,7 +91,6 @@ class SharedHeap : public ObjectHome, public std::enable_shared_from_this<Shared
   void fetch_and_view(Channel& node, const ObjectLocation& location, Deadline deadline,
                       GetDone done);
   ObjectId fresh_id();
-  Message request_of(const object_wire::Request& request) const;
 
   EventLoop& loop_;
   const ObjectClientOptions options_;

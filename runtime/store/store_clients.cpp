@@ -69,10 +69,7 @@ void StoreClients::ask_processes(const object_wire::Request& request,
   const Buffer meta = object_wire::encode_request(request);
   for (const auto& channel : processes()) {
     ++asking->outstanding;
-    Message message;
-    message.kind = FrameKind::kObject;
-    message.meta = meta;
-    channel->request(std::move(message), deadline_after(timeout),
+    channel->request(object_wire::request_message(meta), deadline_after(timeout),
                      [asking, peer = channel->peer()](Result<Message> replied) {
                        asking->heard(peer,
                                      replied.ok() ? object_wire::decode_reply(replied->meta)

@@ -594,10 +594,11 @@ bool Channel::count_received(const Message& message) {
   }
   Lasting& lasting = *lasting_;
   ++lasting.received;
-  lasting.untold_bytes += FrameWriter::wire_bytes(message);
-  if (lasting.received - lasting.told >= kConfirmFrames || lasting.untold_bytes >= kConfirmBytes) {
-    lasting.told = lasting.received;
-    lasting.untold_bytes = 0;
+  lasting.unconfirmed_bytes += FrameWriter::wire_bytes(message);
+  if (lasting.received - lasting.confirmed_to_peer >= kConfirmFrames ||
+      lasting.unconfirmed_bytes >= kConfirmBytes) {
+    lasting.confirmed_to_peer = lasting.received;
+    lasting.unconfirmed_bytes = 0;
     (void)send(number_frame(FrameKind::kConfirm, lasting.received),
                Flush::kSoon);  // not sent: then the next Hello says it
   }
@@ -663,8 +664,8 @@ Channel::Detached Channel::detach() {
   close_socket();
   waiting_readable_ = false;
   reader_ = FrameReader(options_.meta_bytes_max, options_.payload_bytes_max);
-  lasting.told = lasting.received;
-  lasting.untold_bytes = 0;
+  lasting.confirmed_to_peer = lasting.received;
+  lasting.unconfirmed_bytes = 0;
   if (!first || ended) return detached;
   lasting.give_up.expires_after(options_.interruption_max);
   // Keeps the channel alive, as waiting for its socket does.

@@ -296,48 +296,50 @@ asio::awaitable<Result<Handshaken>> handshake_caller(Channel::Socket& socket, Pr
 
 // ---- callee
 
-bool is_http(std::string_view begun) {
+bool is_http(std::string_view received) {
   constexpr std::size_t kMethodMax = 7;  // OPTIONS; a preamble's magic has one letter more
   std::size_t letters = 0;
-  while (letters < begun.size() && begun[letters] >= 'A' && begun[letters] <= 'Z') ++letters;
-  return letters >= 3 && letters <= kMethodMax && letters < begun.size() && begun[letters] == ' ';
+  while (letters < received.size() && received[letters] >= 'A' && received[letters] <= 'Z')
+    ++letters;
+  return letters >= 3 && letters <= kMethodMax && letters < received.size() &&
+         received[letters] == ' ';
 }
 
-bool is_tls(std::string_view begun) {
+bool is_tls(std::string_view received) {
   constexpr char kHandshakeRecord = 0x16, kMajorVersion = 3;
-  return begun.size() >= 2 && begun[0] == kHandshakeRecord && begun[1] == kMajorVersion;
+  return received.size() >= 2 && received[0] == kHandshakeRecord && received[1] == kMajorVersion;
 }
 
 asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket) {
-  std::string begun(Preamble::kCommonBytes, '\0');
+  std::string received(Preamble::kCommonBytes, '\0');
   std::size_t size = 0;
   const auto is_other = [&] {
-    const std::string_view read = std::string_view(begun).substr(0, size);
+    const std::string_view read = std::string_view(received).substr(0, size);
     return is_http(read) || is_tls(read);
   };
-  while (size < begun.size() && !is_other()) {
-    auto [ec, bytes] =
-        co_await socket.async_read_some(asio::buffer(begun.data() + size, begun.size() - size),
-                                        asio::as_tuple(asio::use_awaitable));
+  while (size < received.size() && !is_other()) {
+    auto [ec, bytes] = co_await socket.async_read_some(
+        asio::buffer(received.data() + size, received.size() - size),
+        asio::as_tuple(asio::use_awaitable));
     if (ec == asio::error::operation_aborted) co_return cancelled("the preamble: cancelled");
     if (ec) co_return unavailable("closed the connection before its preamble");
     size += bytes;
   }
-  begun.resize(size);
-  co_return begun;
+  received.resize(size);
+  co_return received;
 }
 
-asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket, std::string begun) {
-  const auto version = Preamble::version_of(std::as_bytes(std::span(begun)));
+asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket, std::string received) {
+  const auto version = Preamble::version_of(std::as_bytes(std::span(received)));
   if (!version.ok()) co_return version.status();
-  if (*version != kWireVersion) co_return Preamble::decode(std::as_bytes(std::span(begun)));
-  begun.resize(Preamble::kBytes);
+  if (*version != kWireVersion) co_return Preamble::decode(std::as_bytes(std::span(received)));
+  received.resize(Preamble::kBytes);
   Status status = co_await read_exactly(socket,
-                                        asio::buffer(begun.data() + Preamble::kCommonBytes,
+                                        asio::buffer(received.data() + Preamble::kCommonBytes,
                                                      Preamble::kBytes - Preamble::kCommonBytes),
                                         "closed the connection before its preamble");
   if (!status.ok()) co_return status;
-  co_return Preamble::decode(std::as_bytes(std::span(begun)));
+  co_return Preamble::decode(std::as_bytes(std::span(received)));
 }
 
 asio::awaitable<void> refuse(Channel::Socket& socket, const Preamble& preamble, Status why) {

@@ -68,7 +68,7 @@ struct Preamble {
 
   std::array<std::byte, kBytes> encode() const;
   /// Of a preamble that begins with these bytes. Errors: kInvalidArgument when none does.
-  static Result<std::uint16_t> version_of(std::span<const std::byte> begun);
+  static Result<std::uint16_t> version_of(std::span<const std::byte> received);
   /// Errors: kInvalidArgument when these are not a preamble's bytes. Any version decodes; the
   /// callee decides. Of another version, all behind the common bytes is left out.
   static Result<Preamble> decode(std::span<const std::byte> raw);
@@ -141,12 +141,12 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
 asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket);
 /// Reads what is left of a preamble that began with these bytes.
 /// Errors: kInvalidArgument when they begin none, kUnavailable when the peer goes away.
-asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket, std::string begun);
+asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket, std::string received);
 /// Whether a connection that begins with these bytes is of a peer that speaks HTTP: a method, and a
 /// space.
-bool is_http(std::string_view begun);
+bool is_http(std::string_view received);
 /// The same of a peer that speaks TLS, as an HTTPS client does: the header of its first record.
-bool is_tls(std::string_view begun);
+bool is_tls(std::string_view received);
 /// Tells the caller why it is turned away, in the place of the first answer, and lets it read that
 /// before the close. Of any version's preamble.
 asio::awaitable<void> refuse(Channel::Socket& socket, const Preamble& preamble, Status why);

@@ -32,13 +32,13 @@ std::array<std::byte, Preamble::kBytes> Preamble::encode() const {
   return raw;
 }
 
-Result<std::uint16_t> Preamble::version_of(std::span<const std::byte> begun) {
-  if (begun.size() < kCommonBytes ||
-      std::memcmp(begun.data(), kHelloMagic, sizeof kHelloMagic) != 0) {
+Result<std::uint16_t> Preamble::version_of(std::span<const std::byte> received) {
+  if (received.size() < kCommonBytes ||
+      std::memcmp(received.data(), kHelloMagic, sizeof kHelloMagic) != 0) {
     return invalid_argument("the peer does not speak Starling's protocol");
   }
   std::uint16_t version = 0;
-  std::memcpy(&version, begun.data() + 8, sizeof version);
+  std::memcpy(&version, received.data() + 8, sizeof version);
   return version;
 }
 

@@ -43,8 +43,8 @@ struct Channel::Lasting {
   // Touched on the loop only.
   Timer give_up;
   std::uint64_t received = 0;
-  std::uint64_t told = 0;  // of which the peer knows
-  std::size_t untold_bytes = 0;
+  std::uint64_t confirmed_to_peer = 0;  // of those received
+  std::size_t unconfirmed_bytes = 0;
 
   void keep(const Message& message) {
     kept.push_back({message.kind, message.id, message.meta, message.payload, {}});

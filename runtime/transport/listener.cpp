@@ -184,16 +184,16 @@ void Listener::State::make_room() {
 // What it begins with: whom it is for. None: an HTTP client's, handed over.
 asio::awaitable<Result<std::optional<Inbound>>> Listener::State::arrive(
     std::shared_ptr<TimedSocket> timed, std::string address) {
-  auto begun = co_await read_first_bytes(timed->socket);
-  if (!begun.ok()) co_return begun.status().with_context(address);
-  if ((is_http(*begun) || is_tls(*begun)) && callbacks.on_http && !stopped) {
+  auto received = co_await read_first_bytes(timed->socket);
+  if (!received.ok()) co_return received.status().with_context(address);
+  if ((is_http(*received) || is_tls(*received)) && callbacks.on_http && !stopped) {
     boost::system::error_code ec;
     FileDescriptor fd(timed->socket.release(ec));
     if (ec) co_return from_asio(ec, address);
-    callbacks.on_http(std::move(fd), *std::move(begun));
+    callbacks.on_http(std::move(fd), *std::move(received));
     co_return std::optional<Inbound>();
   }
-  auto preamble = co_await read_preamble(timed->socket, *std::move(begun));
+  auto preamble = co_await read_preamble(timed->socket, *std::move(received));
   if (!preamble.ok()) co_return preamble.status().with_context(address);
   const bool meant =
       preamble->version != kWireVersion || address.starts_with("unix:") ||

@@ -74,7 +74,7 @@ struct ListenerCallbacks {
   std::function<Status(const Inbound& inbound, FileDescriptor& socket)> on_inbound;
   /// A peer speaks HTTP, or TLS, and has sent these bytes so far; it has proved nothing. Without
   /// this hook it is refused. Runs on the loop.
-  std::function<void(FileDescriptor socket, std::string begun)> on_http;
+  std::function<void(FileDescriptor socket, std::string received)> on_http;
   /// A connection failed its handshake; for logs and metrics. Optional. Runs on the loop.
   std::function<void(const std::string& peer_address, const Status& why)> on_refused;
 };

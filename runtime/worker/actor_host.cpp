@@ -8,11 +8,9 @@
 
 #include "runtime/call/blocked_calls.h"
 #include "runtime/call/call_wire.h"
-#include "runtime/call/process.h"
 #include "runtime/call/stored_object.h"
 #include "runtime/call/task.h"
 #include "runtime/call/thrown.h"
-#include "runtime/control/actor_directory.h"
 #include "runtime/core/end_process.h"
 #include "runtime/core/log.h"
 #include "runtime/worker/actor_executor.h"
@@ -66,7 +64,7 @@ ActorHost::ActorHost(std::shared_ptr<const HostContext> context, ActorId id,
       id_(id),
       incarnation_(incarnation),
       shared_(shared),
-      activity_(context_->process->activity().get(), id_) {}
+      activity_(context_->activity.get(), id_) {}
 
 bool ActorHost::run(std::size_t jobs_max) {
   ActorScope scope({id_, incarnation_});
@@ -213,12 +211,13 @@ void ActorHost::save_at_end() {
   if (!actor_ || !saves_) return;
   ActorScope scope({id_, incarnation_});
   // The head may be away for a moment; a node that is drained can wait for it.
-  const std::optional<DrainNotice> drain = context_->process->drain_notice();
+  const std::optional<DrainNotice> drain = context_->process.drain_notice();
   const Deadline until =
       std::max(deadline_after(kSaveTime), drain ? drain->deadline : Deadline::min());
   Status saved;
   try {
-    saved = save_state_of(actor_.get(), class_->state_hooks(), *context_->process, until);
+    saved = save_state_of(actor_.get(), class_->state_hooks(), {id_, incarnation_},
+                          context_->states, until);
   } catch (...) {
     saved = thrown().with_context("save_state");
   }
@@ -249,7 +248,7 @@ void ActorHost::tell_of_drain() {
 }
 
 void ActorHost::run_drain_hook() {
-  const std::optional<DrainNotice> notice = context_->process->drain_notice();
+  const std::optional<DrainNotice> notice = context_->process.drain_notice();
   const DrainHook hook = class_ ? class_->drain_hook() : nullptr;
   if (!actor_ || !hook || !notice) return;
   try {
@@ -392,7 +391,7 @@ void ActorHost::begin_coroutine(Turn& turn) {
   const ServedCall served{{id_, call->job->channel.get(), call->job->call.sequence},
                           &class_name(),
                           &call->job->method->name};
-  start_coroutine(std::move(call), served, context_->process);
+  start_coroutine(std::move(call), served, context_->object_context);
 }
 
 void ActorHost::end_fetch(CoroutineCall& call) {
@@ -492,7 +491,7 @@ void ActorHost::on_waits(const Channel* channel, std::uint64_t sequence,
       if (coroutines_) take(coroutines_->alone);
     }
   }
-  context_->process->blocked_calls().on_waits(held_by, waits);
+  context_->blocked_calls.on_waits(held_by, waits);
 }
 
 const std::string& ActorHost::class_name() const { return class_->name(); }
@@ -518,14 +517,14 @@ Status ActorHost::prepare(const ExecutionOptions& execution, bool one_thread) co
 }
 
 Status ActorHost::construct(ActorJob& job) {
-  auto found = context_->process->registry().find(job.spec->class_name);
+  auto found = context_->registry.find(job.spec->class_name);
   if (!found.ok()) return found.status();
   const ActorActivity::Building shown = activity_.build(**found, steady_now());
   std::string signature;
   ObjectValue arguments;
   ExecutionOptions execution;
-  Status status = decode_constructor(job.spec->constructor_args, context_->process, &signature,
-                                     &arguments, &execution);
+  Status status = decode_constructor(job.spec->constructor_args, context_->object_context,
+                                     &signature, &arguments, &execution);
   if (!status.ok()) return status;
   if (status = prepare(execution, (*found)->has_coroutines()); !status.ok())
     return status.with_context(job.spec->class_name);
@@ -537,7 +536,7 @@ Status ActorHost::construct(ActorJob& job) {
   Result<Buffer> bytes = argument_bytes(arguments, job.deadline);
   if (!bytes.ok()) return bytes.status();
   try {
-    Decoder decoder(*std::move(bytes), arguments.refs, context_->process);
+    Decoder decoder(*std::move(bytes), arguments.refs, context_->object_context);
     const RunningCall running({{id_, nullptr, 0}, &(*found)->name(), &kConstructor});
     auto made = context_->make_actor(*constructor, decoder, job.deadline);
     if (!made.ok()) return made.status().with_context(job.spec->class_name);
@@ -545,7 +544,7 @@ Status ActorHost::construct(ActorJob& job) {
     if (job.spec->saved_state) {
       try {
         status = restore_state_of(actor_.get(), (*found)->state_hooks(), *job.spec->saved_state,
-                                  context_->process);
+                                  context_->object_context);
       } catch (...) {
         status = thrown().with_context("restore_state");
       }
@@ -573,14 +572,8 @@ Status ActorHost::construct(ActorJob& job) {
 // A task may wait for others that need what it has. It gives its share of the node back, and
 // continues without one when they are done.
 void ActorHost::give_up_resources_while_waiting() {
-  context_->executor.set_on_long_wait([weak = std::weak_ptr(context_->process), id = id_] {
-    auto process = weak.lock();
-    if (!process) return;
-    ActorDirectory(process->node())
-        .park(id, deadline_after(std::chrono::seconds(30)), [](const Status& status) {
-          if (!status.ok())
-            LOG(debug, "giving back the resources of a task that waits: {}", status.message());
-        });
+  context_->executor.set_on_long_wait([weak = std::weak_ptr(context_), id = id_] {
+    if (auto context = weak.lock()) context->process.park(id);
   });
 }
 
@@ -604,18 +597,22 @@ Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutpu
   Result<Buffer> bytes = argument_bytes(job.arguments, job.deadline);
   if (!bytes.ok()) return bytes.status().with_context("arguments");
   try {
-    Decoder decoder(*std::move(bytes), job.arguments.refs, context_->process);
+    Decoder decoder(*std::move(bytes), job.arguments.refs, context_->object_context);
     std::shared_ptr<StreamSender> stream;
     if (job.method->is_stream) {
       if (job.call.stream_window == 0)
         return invalid_argument("the method yields values, and the call has no room for them");
-      stream = std::make_shared<StreamSender>(context_->process, context_->held, job.channel, id_,
-                                              job.call.sequence, job.call.stream_window, context);
+      stream = std::make_shared<StreamSender>(
+          StreamSender::Shared{context_->loop, context_->shut_down, context_->objects,
+                               context_->held},
+          job.channel, id_, job.call.sequence, job.call.stream_window, context);
       context_->active.set_stream(job.channel.get(), id_, job.call.sequence, stream);
     }
     const RunningCall running(
         {{id_, job.channel.get(), job.call.sequence}, &class_->name(), &job.method->name});
-    Invocation invocation{actor_.get(), job.method->key, decoder, context, output, stream.get()};
+    Invocation invocation{actor_.get(), job.method->key, decoder, context, output};
+    invocation.stream = stream.get();
+    invocation.states = &context_->states;
     return job.method->invoke(invocation);
   } catch (...) {
     return thrown();
@@ -625,7 +622,7 @@ Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutpu
 ObjectValue ActorHost::store_result(Status& status, InvokeOutput& output, const CallContext& call) {
   if (!status.ok()) return {};
   Result<ObjectValue> stored =
-      context_->process->store(output.encoder, room_deadline(call.deadline()), call.stop_token());
+      context_->objects.store(output.encoder, room_deadline(call.deadline()), call.stop_token());
   if (stored.ok()) return *std::move(stored);
   status = stored.status().with_context("result");
   return {};

@@ -17,52 +17,20 @@
 #include <vector>
 
 #include "runtime/call/actor_options.h"
-#include "runtime/call/constructor_table.h"
 #include "runtime/call/fwd.h"
 #include "runtime/call/invoke.h"
 #include "runtime/call/registry.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/unique_function.h"
-#include "runtime/worker/active_calls.h"
 #include "runtime/worker/actor_activity.h"
 #include "runtime/worker/actor_job.h"
 #include "runtime/worker/actor_lanes.h"
 #include "runtime/worker/coroutine_host.h"
-#include "runtime/worker/held_results.h"
+#include "runtime/worker/host_context.h"
 #include "runtime/worker/parked_calls.h"
 #include "runtime/worker/runnable.h"
 
 namespace runtime {
-
-class ActorExecutor;
-
-struct ActorHostOptions {
-  std::size_t calls_max = 1 << 20;  // in line; more are refused with kResourceExhausted
-  /// Replies that wait to be read by a caller; beyond it that caller's further calls wait, until
-  /// half of this is left.
-  std::size_t unread_bytes_max = 16 << 20;
-};
-
-/// Makes an actor by an entry of the program's table, as ConstructorEntry::construct. On the
-/// actor's thread.
-using ActorMaker = std::function<Result<std::shared_ptr<void>>(
-    const ConstructorEntry& constructor, Decoder& arguments, Deadline deadline)>;
-
-/// What all actors of a process share. The executor outlives every stop() and push().
-struct HostContext {
-  HostContext(std::shared_ptr<Process> host_process, ActorMaker actor_maker,
-              ActorExecutor& host_executor)
-      : process(std::move(host_process)),
-        make_actor(std::move(actor_maker)),
-        executor(host_executor) {}
-
-  const std::shared_ptr<Process> process;
-  const ActorMaker make_actor;
-  ActorExecutor& executor;
-  ActorHostOptions options{};
-  mutable HeldResults held{};
-  mutable ActiveCalls active{};
-};
 
 /// A process may have very many. Any thread may call any method but run(). Size: the steps of a
 /// turn have a function each, most of them under one mutex.

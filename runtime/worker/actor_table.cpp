@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/call/process.h"
+#include "runtime/call/call_wire.h"
+#include "runtime/core/timer.h"
+#include "runtime/transport/event_loop.h"
 #include "runtime/worker/stream_sender.h"
 
 namespace runtime {
@@ -86,16 +88,15 @@ void ActorTable::begin(ActorSpec spec, std::uint64_t incarnation,
   hosts_[id] = host;
   // In its own process, threads that the actor starts spawn for it; in a shared one, only
   // threads that run actors do.
-  context_->process->set_resident(shared_ ? ActorInstance{} : ActorInstance{id, incarnation});
-  host->build(std::move(spec),
-              [self = weak_from_this(), id, incarnation, answer = std::move(answer)](Status built) {
-                answer(built);
-                if (built.ok()) return;
-                // On the actor's thread; the table lives on the loop.
-                if (auto table = self.lock())
-                  table->context_->process->loop().post(
-                      [table, id, incarnation] { table->stop(id, incarnation, {}); });
-              });
+  context_->process.set_resident(shared_ ? ActorInstance{} : ActorInstance{id, incarnation});
+  host->build(std::move(spec), [self = weak_from_this(), id, incarnation,
+                                answer = std::move(answer)](Status built) {
+    answer(built);
+    if (built.ok()) return;
+    // On the actor's thread; the table lives on the loop.
+    if (auto table = self.lock())
+      table->context_->loop.post([table, id, incarnation] { table->stop(id, incarnation, {}); });
+  });
   if (drains_) host->tell_of_drain();
 }
 
@@ -130,14 +131,14 @@ void ActorTable::give_up_start(ActorId actor, std::uint64_t incarnation) {
 void ActorTable::end(const std::shared_ptr<ActorHost>& host, std::function<void()> done) {
   const ActorId actor = host->id();
   const std::uint64_t incarnation = host->incarnation();
-  auto ending = std::make_unique<Ending>(context_->process->loop(), incarnation);
+  auto ending = std::make_unique<Ending>(context_->loop, incarnation);
   ending->host = host;
   endings_.insert_or_assign(actor, std::move(ending));
   host->stop([self = weak_from_this(), actor, incarnation, done = std::move(done)] {
     if (done) done();
     // On the actor's thread.
     if (auto table = self.lock())
-      table->context_->process->loop().post(
+      table->context_->loop.post(
           [table, actor, incarnation] { table->on_ended(actor, incarnation); });
   });
 }
@@ -170,7 +171,7 @@ void ActorTable::drain(ActorId actor, std::uint64_t incarnation, std::function<v
   found->second->drain([self = weak_from_this(), actor, incarnation, done = std::move(done)] {
     auto table = self.lock();
     if (!table) return done();
-    table->context_->process->loop().post([table, actor, incarnation, done] {
+    table->context_->loop.post([table, actor, incarnation, done] {
       table->stop(actor, incarnation, {});
       table->tell_drained(actor);
       done();
@@ -219,14 +220,14 @@ void ActorTable::on_message(const std::shared_ptr<Channel>& channel, Message mes
 
 void ActorTable::on_channel_closed(const Channel* channel) {
   channels_.erase(channel->serial());
-  context_->process->linger(context_->held.release_all(channel));
+  context_->objects.linger(context_->held.release_all(channel));
   context_->active.cancel_all(channel);
 }
 
 void ActorTable::accept_call(const std::shared_ptr<Channel>& channel, Message message) {
   auto job = std::make_unique<ActorJob>();
   Status status = decode_call(
-      message.meta, message.payload.first(), context_->process,
+      message.meta, message.payload.first(), context_->object_context,
       [&](const CallRequest& call) {
         return std::make_shared<const ArgumentsLease>(channel, call.actor, call.sequence);
       },
@@ -253,7 +254,7 @@ void ActorTable::accept_call(const std::shared_ptr<Channel>& channel, Message me
 void ActorTable::clear() {
   for (auto& [id, host] : std::exchange(hosts_, {})) host->stop_at_rest();
   // Open connections hold this table, and through it the process that drives them.
-  context_->process->loop().post([self = shared_from_this()] {
+  context_->loop.post([self = shared_from_this()] {
     for (auto& [actor, ending] : std::exchange(self->endings_, {})) {
       if (ending->refuse) ending->refuse(cancelled("the worker process ends"));
     }

@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "runtime/call/blocked_calls.h"
-#include "runtime/call/process.h"
+#include "runtime/call/object_context.h"
 #include "runtime/call/stored_object.h"
 #include "runtime/call/thrown.h"
+#include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
+#include "runtime/transport/event_loop.h"
 #include "runtime/worker/coroutine_await.h"
 
 namespace runtime {
@@ -30,9 +32,8 @@ namespace {
 
 /// Arguments in a store, perhaps of another node: other calls of the actor run while they come.
 asio::awaitable<Status> fetch_and_invoke(std::shared_ptr<CoroutineCall> call,
-                                         std::shared_ptr<Process> process,
-                                         CoroutineInvoker invoke) {
-  auto waiting = coroutine_detail::opened(ObjectState::ready(process, call->job->arguments),
+                                         ObjectContextPtr context, CoroutineInvoker invoke) {
+  auto waiting = coroutine_detail::opened(ObjectState::ready(context, call->job->arguments),
                                           call->context.deadline());
   Result<Buffer> bytes = co_await std::move(waiting);
   call->host->end_fetch(*call);
@@ -40,7 +41,7 @@ asio::awaitable<Status> fetch_and_invoke(std::shared_ptr<CoroutineCall> call,
     Status failed = bytes.status().with_context("arguments");
     co_return failed;
   }
-  call->arguments.emplace(*std::move(bytes), call->refs, process);
+  call->arguments.emplace(*std::move(bytes), call->refs, context);
   auto running = invoke(call);
   Status status = co_await std::move(running);
   co_return status;
@@ -66,13 +67,13 @@ struct CoroutineEnd {
 }  // namespace
 
 void start_coroutine(std::shared_ptr<CoroutineCall> call, const ServedCall& served,
-                     const std::shared_ptr<Process>& process) {
-  ActorStrand strand(call->host, process->loop().context(), served);
+                     const ObjectContextPtr& context) {
+  ActorStrand strand(call->host, context->loop.context(), served);
   call->on_stop.emplace(call->context.stop_token(), CoroutineCall::OnStop{call});
   const CoroutineInvoker invoke = call->job->method->coroutine;
   if (!call->fetches)
-    call->arguments.emplace(std::move(call->job->arguments.bytes), call->refs, process);
-  auto method = call->fetches ? fetch_and_invoke(call, process, invoke) : invoke(call);
+    call->arguments.emplace(std::move(call->job->arguments.bytes), call->refs, context);
+  auto method = call->fetches ? fetch_and_invoke(call, context, invoke) : invoke(call);
   asio::co_spawn(asio::any_io_executor(strand), std::move(method), CoroutineEnd{std::move(call)});
 }
 
@@ -103,9 +104,8 @@ class CycleSearch {
   Deadline next() const { return next_; }
   void announce() {
     if (!registered_)
-      registered_.emplace(object_.process()->blocked_calls(), strand_->call(),
-                          BlockedCalls::Producers{object_.producer()},
-                          deadline_ != Deadline::max());
+      registered_.emplace(object_.context()->blocked_calls.enter(
+          strand_->call(), {object_.producer()}, deadline_ != Deadline::max()));
     registered_->announce();
     next_ = std::min(deadline_, next_ + BlockedCalls::kPeriod);
   }
@@ -120,7 +120,7 @@ class CycleSearch {
   const Deadline deadline_;
   const ActorStrand* strand_;
   Deadline next_;
-  std::optional<BlockedCalls::Registered> registered_;
+  std::optional<RegisteredWait> registered_;
 };
 
 }  // namespace

@@ -84,8 +84,8 @@ class ActorStrand {
 
 /// Runs the coroutine in the actor's turns, once the arguments' bytes are here; at its end calls
 /// host->end_coroutine(). In a turn. `served`: the call as others wait for it; what it points to
-/// lives as long as the host.
+/// lives as long as the host. `context`: of what is in the call.
 void start_coroutine(std::shared_ptr<CoroutineCall> call, const ServedCall& served,
-                     const std::shared_ptr<Process>& process);
+                     const ObjectContextPtr& context);
 
 }  // namespace runtime

@@ -4,8 +4,9 @@
 #include <atomic>
 
 #include "runtime/call/call_wire.h"
-#include "runtime/call/process.h"
+#include "runtime/call/caller_context.h"
 #include "runtime/call/stream.h"
+#include "runtime/transport/block_until.h"
 #include "runtime/worker/held_results.h"
 
 namespace runtime {
@@ -21,17 +22,15 @@ std::uint64_t next_lend_id() {
 
 }  // namespace
 
-StreamSender::StreamSender(std::shared_ptr<Process> process, HeldResults& held,
-                           std::shared_ptr<Channel> channel, ActorId actor, std::uint64_t sequence,
-                           std::uint32_t window, CallContext context)
-    : process_(std::move(process)),
-      held_(held),
+StreamSender::StreamSender(const Shared& shared, std::shared_ptr<Channel> channel, ActorId actor,
+                           std::uint64_t sequence, std::uint32_t window, CallContext context)
+    : shared_(shared),
       channel_(std::move(channel)),
       actor_(actor),
       sequence_(sequence),
       window_(window),
       context_(std::move(context)),
-      event_(process_->loop()),
+      event_(shared_.loop),
       on_stop_(context_.stop_token(), Wake{&event_}) {}
 
 Status StreamSender::wait_for_room(bool* consumer_waits) {
@@ -46,8 +45,8 @@ Status StreamSender::wait_for_room(bool* consumer_waits) {
         return {};
       }
     }
-    if (block_until(process_->loop(), event_, context_.deadline())) continue;
-    if (process_->is_shut_down()) return cancelled("the process ends");
+    if (block_until(shared_.loop, event_, context_.deadline())) continue;
+    if (shared_.shut_down) return cancelled("the process ends");
     return deadline_exceeded("the consumer of the stream did not take its values in time");
   }
 }
@@ -56,7 +55,7 @@ Status StreamSender::write(Encoder& encoder) {
   bool consumer_waits = false;
   if (Status status = wait_for_room(&consumer_waits); !status.ok()) return status;
   Result<ObjectValue> value =
-      process_->store(encoder, room_deadline(context_.deadline()), context_.stop_token());
+      shared_.objects.store(encoder, room_deadline(context_.deadline()), context_.stop_token());
   if (Status status = context_.status(); !status.ok()) return status;
   if (!value.ok()) return value.status();
   while (ObjectStatePtr ref = first_unsettled(value->refs)) {
@@ -70,7 +69,7 @@ Status StreamSender::write(Encoder& encoder) {
   if (!meta.ok()) return meta.status();
   message.meta = *std::move(meta);
   message.payload = Payload(value->bytes);
-  if (lend_id != 0 && !held_.hold(*channel_, actor_, lend_id, *std::move(value)))
+  if (lend_id != 0 && !shared_.held.hold(*channel_, actor_, lend_id, *std::move(value)))
     return cancelled("the caller is gone");
   // A consumer that has nothing wants this at once; else it may as well travel with the next.
   Status sent = channel_->send(std::move(message), consumer_waits ? Flush::kNow : Flush::kSoon);

@@ -1,6 +1,7 @@
 // StreamSender: the actor's side of a call that yields many values.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -20,9 +21,16 @@ class HeldResults;
 /// Used by the thread that runs the method; the event loop tells how far the consumer is.
 class StreamSender {
  public:
-  StreamSender(std::shared_ptr<Process> process, HeldResults& held,
-               std::shared_ptr<Channel> channel, ActorId actor, std::uint64_t sequence,
-               std::uint32_t window, CallContext context);
+  /// What all streams of a process share; it outlives them.
+  struct Shared {
+    EventLoop& loop;
+    const std::atomic<bool>& shut_down;
+    CallObjects& objects;
+    HeldResults& held;
+  };
+
+  StreamSender(const Shared& shared, std::shared_ptr<Channel> channel, ActorId actor,
+               std::uint64_t sequence, std::uint32_t window, CallContext context);
   StreamSender(const StreamSender&) = delete;
   StreamSender& operator=(const StreamSender&) = delete;
 
@@ -40,8 +48,7 @@ class StreamSender {
 
   Status wait_for_room(bool* consumer_waits);
 
-  const std::shared_ptr<Process> process_;
-  HeldResults& held_;
+  const Shared shared_;
   const std::shared_ptr<Channel> channel_;
   const ActorId actor_;
   const std::uint64_t sequence_;

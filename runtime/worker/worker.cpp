@@ -1,10 +1,13 @@
 #include "runtime/worker/worker.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "runtime/call/call_wire.h"
 #include "runtime/call/process.h"
+#include "runtime/control/actor_directory.h"
 #include "runtime/core/end_process.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
@@ -17,13 +20,55 @@ namespace {
 /// How long a method that runs when the worker is told to end may go on; and how long callers have
 /// to finish their handshakes.
 constexpr std::chrono::milliseconds kGrace{500};
+
+/// What the actors of a worker have of its process.
+class HostingProcess final : public HostProcess {
+ public:
+  HostingProcess(std::shared_ptr<Process> process, ActorMaker make_actor, ActorExecutor& executor)
+      : process_(std::move(process)),
+        context_{process_->loop(),
+                 process_->registry(),
+                 process_->activity(),
+                 process_->blocked_calls(),
+                 process_->object_context()->shut_down,
+                 process_->callers()->objects,
+                 process_->object_context(),
+                 *process_,
+                 *this,
+                 executor,
+                 std::move(make_actor)} {}
+  /// Each holder has a share of the process.
+  static std::shared_ptr<const HostContext> make_context(std::shared_ptr<Process> process,
+                                                         ActorMaker make_actor,
+                                                         ActorExecutor& executor) {
+    auto hosting =
+        std::make_shared<HostingProcess>(std::move(process), std::move(make_actor), executor);
+    const HostContext* context = &hosting->context_;
+    return {std::move(hosting), context};
+  }
+
+  std::optional<DrainNotice> drain_notice() const override { return process_->drain_notice(); }
+  void set_resident(ActorInstance actor) override { process_->set_resident(actor); }
+  void park(ActorId actor) override {
+    ActorDirectory(process_->node())
+        .park(actor, deadline_after(std::chrono::seconds(30)), [](const Status& status) {
+          if (!status.ok())
+            LOG(debug, "giving back the resources of a task that waits: {}", status.message());
+        });
+  }
+
+ private:
+  const std::shared_ptr<Process> process_;
+  const HostContext context_;
+};
+
 }  // namespace
 
 Worker::Worker(std::shared_ptr<Process> process, ActorMaker make_actor)
     : process_(std::move(process)),
       executor_(process_->loop()),
       actors_(std::make_shared<ActorTable>(
-          std::make_shared<const HostContext>(process_, std::move(make_actor), executor_))) {}
+          HostingProcess::make_context(process_, std::move(make_actor), executor_))) {}
 
 Worker::~Worker() {
   // A worker that was drained ends while its node is still there to call.

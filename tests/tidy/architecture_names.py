@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every file, folder and member function that docs/guide/architecture.md names is there, in its pictures, too.
+"""Every file, folder and member function that the pages about the code name is there, in their pictures, too.
 
 architecture_names.py SOURCE_DIR
 """
@@ -7,6 +7,7 @@ import pathlib
 import re
 import sys
 
+PAGES = ("docs/guide/architecture.md", "docs/guide/where-is.md")
 LAYERS = ("runtime", "placement", "rl")
 ENDINGS = {".h", ".cpp", ".cu", ".inc", ".capnp"}
 PLACEHOLDER = re.compile(r"NAME|\*")
@@ -28,10 +29,7 @@ def is_member(name, text):
     return bool(body) and re.search(r"\b" + re.escape(member) + r"\b", body.group(1)) is not None
 
 
-def missing(root):
-    page = (root / "docs/guide/architecture.md").read_text()
-    text = sources(root)
-    names = {path.name for path in root.rglob("*") if "build" not in path.parts and ".git" not in path.parts}
+def missing(page, text, names, root):
     drawn = {name for picture in FENCED.findall(page) for name in IN_PICTURE.findall(picture)}
     yield from sorted(name for name in drawn if "::" not in name and "." not in name and not re.search(rf"\b{name}\b", text))
     written = set(re.findall(r"`([^`]+)`", FENCED.sub("", page)))
@@ -48,7 +46,16 @@ def missing(root):
             yield from (path for path in paths if path not in names and not (root / path).exists())
 
 
-found = list(missing(pathlib.Path(sys.argv[1])))
-for name in found:
-    print(f"docs/guide/architecture.md names {name}, which is not there")
-sys.exit(1 if found else 0)
+def main():
+    root = pathlib.Path(sys.argv[1])
+    text = sources(root)
+    names = {path.name for path in root.rglob("*") if "build" not in path.parts and ".git" not in path.parts}
+    bad = 0
+    for page in PAGES:
+        for name in missing((root / page).read_text(), text, names, root):
+            print(f"{page} names {name}, which is not there")
+            bad = 1
+    return bad
+
+
+sys.exit(main())

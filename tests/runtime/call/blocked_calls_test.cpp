@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "runtime/call/awaited_call.h"
 
 namespace runtime {
@@ -37,7 +43,7 @@ class BlockedCallsTest : public ::testing::Test {
   /// Whether the call fails that `first` waits for, in a cycle of that wait with `second`.
   bool fails_in_cycle(const ServedCall& first, const std::string& awaited, const WaitStep& second) {
     const auto call = std::make_shared<FakeCall>(awaited);
-    const BlockedCalls::Registered waits(table_, first, {call}, false);
+    const RegisteredWait waits = table_.enter(first, {call}, false);
     waits.announce();
     std::vector<WaitStep> steps = call->told.back();
     steps.push_back(second);
@@ -57,13 +63,13 @@ TEST_F(BlockedCallsTest, AWaitOfACallDoesNotTakeThePlaceOfAnotherOfIt) {
   const ServedCall served = served_method();
   const auto awaited = std::make_shared<FakeCall>("Link 1: pass");
   const auto blocking = std::make_shared<FakeCall>("Link 2: pass");
-  const BlockedCalls::Registered waits(table_, served, {awaited}, false);
+  const RegisteredWait waits = table_.enter(served, {awaited}, false);
   const auto found = [&](std::uint64_t number, const std::string& call) {
     table_.on_waits(served.key, {{kSession, number, served.describe(), call, false},
                                  {kSession + 1, 1, call, served.describe(), false}});
   };
   {
-    const BlockedCalls::Registered blocks(table_, served, {blocking}, false);
+    const RegisteredWait blocks = table_.enter(served, {blocking}, false);
     found(2, blocking->name);
     EXPECT_NE(blocks.cycle(), "");
     EXPECT_NE(blocking->cycle, "");
@@ -77,7 +83,7 @@ TEST_F(BlockedCallsTest, AWaitOfACallDoesNotTakeThePlaceOfAnotherOfIt) {
 TEST_F(BlockedCallsTest, AChainThatComesToAConstructorGoesOnToWhatThatWaitsFor) {
   const ServedCall constructor = served_constructor();
   const auto awaited = std::make_shared<FakeCall>("Parent \"p\": (constructor)");
-  const BlockedCalls::Registered waits(table_, constructor, {awaited}, false);
+  const RegisteredWait waits = table_.enter(constructor, {awaited}, false);
   const std::vector<WaitStep> chain{
       {kSession + 1, 4, awaited->name, constructor.describe(), false}};
   table_.on_waits(constructor.key, chain);
@@ -94,7 +100,7 @@ TEST_F(BlockedCallsTest, AChainThatComesToAConstructorGoesOnToWhatThatWaitsFor) 
 TEST_F(BlockedCallsTest, ALongChainGoesNoFurther) {
   const ServedCall constructor = served_constructor();
   const auto awaited = std::make_shared<FakeCall>("Link 1: pass");
-  const BlockedCalls::Registered waits(table_, constructor, {awaited}, false);
+  const RegisteredWait waits = table_.enter(constructor, {awaited}, false);
   std::vector<WaitStep> chain;
   for (std::uint64_t i = 1; i < WaitStep::kStepsMax; ++i)
     chain.push_back({kSession + i, i, "A: f", "B: g", false});
@@ -119,6 +125,32 @@ TEST_F(BlockedCallsTest, AMethodsWaitForAConstructorFailsBeforeOthers) {
   EXPECT_FALSE(fails_in_cycle(constructor, other, second(other, constructor.describe())));
   EXPECT_FALSE(fails_in_cycle(constructor, call, second(call, constructor.describe())));
   EXPECT_FALSE(fails_in_cycle(method, call, second(call, method.describe())));
+}
+
+TEST_F(BlockedCallsTest, AWaitThatIsOverIsNoPartOfAnyChain) {
+  const ServedCall served = served_method();
+  const auto awaited = std::make_shared<FakeCall>("Link 1: pass");
+  const std::vector<WaitStep> chain{{kSession + 1, 4, "A: f", served.describe(), false}};
+  {
+    RegisteredWait first = table_.enter(served, {awaited}, false);
+    const RegisteredWait moved = std::move(first);
+    table_.on_waits(served.key, chain);
+    EXPECT_EQ(awaited->told.size(), 1u) << "it is one wait, wherever it is kept";
+  }
+  table_.on_waits(served.key, chain);
+  EXPECT_EQ(awaited->told.size(), 1u);
+}
+
+TEST_F(BlockedCallsTest, AWaitMayOutliveTheSearch) {
+  auto search = std::make_unique<BlockedCalls>(kSession);
+  const auto awaited = std::make_shared<FakeCall>("Link 1: pass");
+  std::optional<RegisteredWait> waits = search->enter(served_method(), {awaited}, true);
+  search.reset();
+  waits->announce();
+  ASSERT_EQ(awaited->told.size(), 1u);
+  EXPECT_TRUE(awaited->told[0].back().bounded);
+  EXPECT_EQ(waits->cycle(), "");
+  waits.reset();
 }
 
 TEST(DescribeCycle, NamesTheCallsAndTheCure) {

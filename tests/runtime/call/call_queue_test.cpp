@@ -4,7 +4,6 @@
 
 #include "runtime/call/call_numbers.h"
 #include "runtime/call/outgoing_call.h"
-#include "runtime/call/process.h"
 
 namespace runtime {
 namespace {
@@ -12,14 +11,13 @@ namespace {
 using namespace std::chrono_literals;
 
 struct CallQueueTest : ::testing::Test {
-  std::shared_ptr<Process> process = Process::make(std::make_shared<Registry>());
   CallNumbers numbers;
   CallQueue queue{numbers, false};
   CallQueue free_queue{numbers, true};
   std::vector<BlockedCall> blocked;
   std::vector<FailedCall> failed;
 
-  ObjectStatePtr pending() { return std::make_shared<ObjectState>(process); }
+  static ObjectStatePtr pending() { return std::make_shared<ObjectState>(nullptr); }
   OutgoingCallPtr make_call(const ObjectStatePtr& argument = nullptr,
                             Deadline deadline = Deadline::max()) {
     auto call = std::make_shared<OutgoingCall>();

@@ -20,6 +20,7 @@
 #include "runtime/call/registry.h"
 #include "runtime/runtime_templates.h"
 #include "runtime/transport/endpoint.h"
+#include "tests/runtime/call/fake_objects.h"
 #include "tests/runtime/transport/channel_pair.h"
 
 namespace runtime::test {
@@ -153,35 +154,6 @@ class FakeCallerNode final : public CallerNode {
   }
 
   EventLoop& loop_;
-};
-
-/// Objects of no process, all of them as bytes.
-class FakeCallObjects final : public CallObjects {
- public:
-  ObjectStatePtr pending() override { return std::make_shared<ObjectState>(nullptr); }
-  Result<ObjectValue> store(Encoder& encoder, Deadline, const std::stop_token&) override {
-    if (!full.ok()) return full;
-    ObjectValue value;
-    value.bytes = encoder.to_buffer();
-    value.refs = encoder.take_refs();
-    return value;
-  }
-  Status decode_reply(const Buffer& meta, Buffer payload,
-                      const std::function<std::shared_ptr<const void>()>& make_lease,
-                      CallReply* reply, ObjectValue* value) override {
-    return runtime::decode_reply(meta, std::move(payload), nullptr, make_lease, reply, value);
-  }
-  Result<ObjectValue> decode_stream_item(
-      const Buffer& meta, Buffer payload,
-      const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_lease) override {
-    return runtime::decode_stream_item(meta, std::move(payload), nullptr, make_lease);
-  }
-  void linger(std::vector<ObjectValue> lent) override {
-    lingering += static_cast<int>(lent.size());
-  }
-
-  Status full;  // why nothing can be stored
-  std::atomic<int> lingering = 0;
 };
 
 struct Adder {

@@ -155,6 +155,44 @@ TEST_F(HeadChildTest, SaysWhatKeepsItFromStarting) {
   EXPECT_TRUE(comes_true(loop_, [&] { return !child_->trouble().ok(); }));
 }
 
+TEST_F(HeadChildTest, WhatKeptItFromStartingIsSaidUntilItWorksAgain) {
+  make("exec sleep 60");
+  ASSERT_TRUE(start().ok());
+  ASSERT_TRUE(starts(1));
+  confirm();
+  script_.write("echo again >> $HERE/starts; echo the disk is full >&2; exit 3");
+  ASSERT_EQ(::kill(pid(), SIGKILL), 0);
+  const Status full = unavailable("the head cannot start: the disk is full");
+  EXPECT_TRUE(comes_true(loop_, [&] { return child_->trouble() == full; }));
+  script_.write("echo \"$*\" >> $HERE/lives; exec sleep 60");
+  ASSERT_TRUE(comes_true(loop_, [&] { return script_.lines("lives") == 1; }));
+  run_on(loop_, [&] { EXPECT_EQ(child_->trouble(), full) << "it may fail once more"; });
+  confirm();
+  run_on(loop_, [&] { EXPECT_TRUE(child_->trouble().ok()); });
+}
+
+TEST_F(HeadChildTest, EndedTwiceItTellsBoth) {
+  make("trap 'exit 0' TERM; echo up > $HERE/up\nwhile :; do sleep 0.01; done");
+  ASSERT_TRUE(start().ok());
+  ASSERT_TRUE(comes_true(loop_, [&] { return script_.text("up") == "up\n"; }));
+  int ended = 0;
+  run_on(loop_, [&] {
+    child_->end([&] { ++ended; });
+    child_->end([&] { ++ended; });
+  });
+  EXPECT_TRUE(comes_true(loop_, [&] { return ended == 2; }));
+  run_on(loop_, [&] { child_->end([&] { ++ended; }); });
+  EXPECT_EQ(ended, 3) << "it is gone";
+}
+
+TEST_F(HeadChildTest, OneThatFailsWhileItIsEndedIsNotReported) {
+  make("trap 'exit 3' TERM; echo up > $HERE/up\nwhile :; do sleep 0.01; done");
+  ASSERT_TRUE(start().ok());
+  ASSERT_TRUE(comes_true(loop_, [&] { return script_.text("up") == "up\n"; }));
+  end();
+  run_on(loop_, [&] { EXPECT_TRUE(failed_.empty()); });
+}
+
 TEST_F(HeadChildTest, EndsItInOrderAndStartsItNoMore) {
   make(
       "trap 'echo closed > $HERE/closed; exit 0' TERM; echo up > $HERE/up\n"

@@ -137,6 +137,22 @@ class NearHeadTest : public HeadConnectionTest {
     return comes_true(loop_, [&] { return script_.lines("starts") >= times; });
   }
 
+  /// Kills the head's process once it says who it is.
+  void kill_head() {
+    ASSERT_TRUE(comes_true(loop_, [&] { return script_.lines("pid") == 1; }));
+    ASSERT_EQ(::kill(std::stoi(script_.text("pid")), SIGKILL), 0);
+  }
+  /// Why a request that does not wait is not answered.
+  std::string refusal() {
+    auto status = wait_for<ControlAnswer>(loop_, deadline_after(20s), [&](auto done) {
+      run_on(loop_, [&] {
+        connection_->request(ControlRequest{{}, 20s, control::KvGet{"a"}}, std::move(done),
+                             HeadLink::Urgency::kNow);
+      });
+    });
+    return status.status().message();
+  }
+
   HeadSocket head_{loop_, *Endpoint::unix_socket((script_.folder() / "head.sock").string())};
 };
 
@@ -148,8 +164,7 @@ TEST_F(NearHeadTest, StartsTheHeadAndJoinsIt) {
   ASSERT_TRUE(starts(1));
   EXPECT_TRUE(connection_->keep_lease().ok());
   run_on(loop_, [&] { EXPECT_EQ(head_.connections(), 1u) << "it lives and dies with its head"; });
-  ASSERT_TRUE(comes_true(loop_, [&] { return !script_.text("pid").empty(); }));
-  ASSERT_EQ(::kill(std::stoi(script_.text("pid")), SIGKILL), 0);
+  kill_head();
   ASSERT_TRUE(starts(2));
   EXPECT_NE(script_.text("starts").find(" --again\n"), std::string::npos) << "it had worked";
   bool ended = false;
@@ -180,18 +195,34 @@ TEST_F(NearHeadTest, RequestsThatDoNotWaitHearWhatKeepsTheHead) {
   ASSERT_TRUE(starts(1));
   script_.write("echo the disk is full >&2; echo $$ > $HERE/failed; exit 3");
   head_.close();
-  ASSERT_EQ(::kill(std::stoi(script_.text("pid")), SIGKILL), 0);
+  kill_head();
   std::string said;
   EXPECT_TRUE(support::eventually([&] {
-    auto status = wait_for<ControlAnswer>(loop_, deadline_after(20s), [&](auto done) {
-      run_on(loop_, [&] {
-        connection_->request(ControlRequest{{}, 20s, control::KvGet{"a"}}, std::move(done),
-                             HeadLink::Urgency::kNow);
-      });
-    });
-    said = status.status().message();
+    said = refusal();
     return said.find("the disk is full") != std::string::npos;
   })) << said;
+}
+
+TEST_F(NearHeadTest, WhatKeptTheHeadIsOverOnceItHasTakenTheNodeAgain) {
+  options_.link.mute_max = 30ms;
+  head_.open();
+  make();
+  ASSERT_TRUE(join(head_).ok());
+  ASSERT_TRUE(starts(1));
+  script_.write("echo the disk is full >&2; exit 3");
+  head_.close();
+  kill_head();
+  const auto says_why = [&] { return refusal().find("the disk is full") != std::string::npos; };
+  ASSERT_TRUE(support::eventually(says_why));
+  script_.write("echo up > $HERE/up; exec sleep 60");
+  ASSERT_TRUE(comes_true(loop_, [&] { return script_.text("up") == "up\n"; }));
+  EXPECT_TRUE(says_why()) << "it runs, and has taken no node yet";
+  run_on(loop_, [&] { head_.inbox.on_request = [&] { head_.inbox.answer(); }; });
+  head_.open();
+  ASSERT_TRUE(comes_true(loop_, [&] { return connection_->is_up(); }));
+  head_.close();
+  ASSERT_TRUE(comes_true(loop_, [&] { return !connection_->is_up(); }));
+  EXPECT_FALSE(says_why());
 }
 
 }  // namespace

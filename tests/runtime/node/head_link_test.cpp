@@ -39,6 +39,7 @@ class HeadLinkTest : public ::testing::Test {
     callbacks.event = [this](const ControlEvent& event) { events_.push_back(event); };
     callbacks.lost = [this](Status why) { lost_.push_back(std::move(why)); };
     callbacks.head_trouble = [this] { return trouble_; };
+    callbacks.registered = [this] { ++registered_; };
     run_on(loop_, [&] {
       link_ = std::make_unique<HeadLink>(loop_, head_.endpoint(), credentials, std::move(callbacks),
                                          options_);
@@ -103,6 +104,7 @@ class HeadLinkTest : public ::testing::Test {
   std::vector<ControlRequest> asked_;
   std::vector<ControlEvent> events_;
   Status trouble_;
+  int registered_ = 0;
   std::unique_ptr<HeadLink> link_;
 };
 
@@ -119,6 +121,7 @@ TEST_F(HeadLinkTest, JoinsWithWhatTheNodeIs) {
   run_on(loop_, [&] {
     EXPECT_TRUE(link_->is_up());
     EXPECT_EQ(link_->reconnects(), 0u);
+    EXPECT_EQ(registered_, 1);
   });
 }
 
@@ -197,6 +200,7 @@ TEST_F(HeadLinkTest, AsksAHeadThatIsStartedAgainOnceMore) {
   EXPECT_TRUE(status(put).ok());
   run_on(loop_, [&] {
     EXPECT_EQ(link_->reconnects(), 1u);
+    EXPECT_EQ(registered_, 2);
     EXPECT_TRUE(lost_.empty());
   });
 }

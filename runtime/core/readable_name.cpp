@@ -1,4 +1,4 @@
-#include "runtime/codec/readable_type.h"
+#include "runtime/core/readable_name.h"
 
 #include <cxxabi.h>
 
@@ -6,7 +6,7 @@
 
 namespace runtime {
 
-std::string readable_type(const std::string& mangled) {
+std::string readable_name(const std::string& mangled) {
   int status = 0;
   char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
   std::string readable = text ? text : mangled;

@@ -7,6 +7,6 @@ namespace runtime {
 
 /// "std::vector<float, std::allocator<float> >" of "St6vectorIfSaIfEE"; what cannot be read stays
 /// as it is.
-std::string readable_type(const std::string& mangled);
+std::string readable_name(const std::string& mangled);
 
 }  // namespace runtime

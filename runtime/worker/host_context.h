@@ -1,0 +1,67 @@
+// HostContext: what all actors of a process share of the process that they run in.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "runtime/call/actor_scope.h"
+#include "runtime/call/caller_context.h"
+#include "runtime/call/constructor_table.h"
+#include "runtime/call/drain_hooks.h"
+#include "runtime/call/fwd.h"
+#include "runtime/call/state_hooks.h"
+#include "runtime/worker/active_calls.h"
+#include "runtime/worker/held_results.h"
+
+namespace runtime {
+
+class ActorExecutor;
+
+struct ActorHostOptions {
+  std::size_t calls_max = 1 << 20;  // in line; more are refused with kResourceExhausted
+  /// Replies that wait to be read by a caller; beyond it that caller's further calls wait, until
+  /// half of this is left.
+  std::size_t unread_bytes_max = 16 << 20;
+};
+
+/// Makes an actor by an entry of the program's table, as ConstructorEntry::construct. On the
+/// actor's thread.
+using ActorMaker = std::function<Result<std::shared_ptr<void>>(
+    const ConstructorEntry& constructor, Decoder& arguments, Deadline deadline)>;
+
+/// What actors ask of their process and of its node. Any thread.
+class HostProcess {
+ public:
+  /// As Process::drain_notice and Process::set_resident.
+  virtual std::optional<DrainNotice> drain_notice() const = 0;
+  virtual void set_resident(ActorInstance actor) = 0;
+  /// The actor waits for others: gives its share of the node back. It goes on without one.
+  virtual void park(ActorId actor) = 0;
+
+ protected:
+  ~HostProcess() = default;
+};
+
+/// Each holder has a share of what keeps all of it alive. The executor outlives every stop() and
+/// push() of an actor.
+struct HostContext {
+  EventLoop& loop;
+  const Registry& registry;
+  const std::shared_ptr<ActivityPage> activity;  // null: what the actors do is not seen
+  BlockedCalls& blocked_calls;
+  const std::atomic<bool>& shut_down;
+  CallObjects& objects;
+  const ObjectContextPtr object_context;  // of what is in calls
+  StateKeeper& states;
+  HostProcess& process;
+  ActorExecutor& executor;
+  const ActorMaker make_actor;
+  const ActorHostOptions options{};
+  mutable HeldResults held{};
+  mutable ActiveCalls active{};
+};
+
+}  // namespace runtime
