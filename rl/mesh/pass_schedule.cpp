@@ -22,9 +22,10 @@ std::vector<Group> groups_of(std::size_t passes, std::size_t stages) {
   return groups;
 }
 
-// Forward passes that a stage makes before the first backward pass: what it takes until the last
-// chunk has made the first group's first pass and the gradient has come back here. With several
-// chunks twice as many as there are stages behind, so that neither direction waits for the other.
+// Forward passes that a stage makes before the first backward pass. That is what it takes until the
+// last chunk has made the first group's first pass and the gradient has come back here. With
+// several chunks twice as many as there are stages behind, so that neither direction waits for the
+// other.
 std::size_t steps_ahead(int stage, int stages, int chunks, std::size_t group) {
   const auto behind = static_cast<std::size_t>(stages - 1 - stage);
   return chunks == 1 ? behind : 2 * behind + static_cast<std::size_t>(chunks - 1) * group;

@@ -20,7 +20,7 @@ struct PassStep {
 /// chunks each, over passes 0 to n - 1. A group of about as many passes as there are stages goes
 /// through one chunk before it goes through the next. After some forward passes ahead of the others
 /// a stage makes a forward and a backward pass in turn. With n passes of equal length, S stages and
-/// C chunks the stages wait (S - 1) / (C n + S - 1) of the time; with one chunk that is 1F1B. Each
+/// C chunks the stages wait (S - 1) / (C n + S - 1) of the time. With one chunk that is 1F1B. Each
 /// chunk makes its forward passes, and its backward passes, in the order of passes. No stage waits
 /// for a step that waits for one of its own later ones, whatever the number of passes.
 std::vector<PassStep> pass_schedule(int stage, int stages, int chunks, std::size_t passes);

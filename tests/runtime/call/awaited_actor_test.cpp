@@ -1,4 +1,4 @@
-// Actors on their way, whether this process makes them or another does: what those that wait for
+// Actors on their way, whether this process makes them or another does. What those that wait for
 // them tell, and what becomes of a cycle of waits.
 #include "runtime/call/awaited_actor.h"
 

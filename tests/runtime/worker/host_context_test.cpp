@@ -1,4 +1,4 @@
-// What actors have of their process by way of HostContext: their states between two lives, notices
+// What actors have of their process by way of HostContext. Their states between two lives, notices
 // of drains, and the end of their share of a node.
 #include "runtime/worker/host_context.h"
 
