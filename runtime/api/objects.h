@@ -53,8 +53,8 @@ class ObjectApi {
   }
 
   /// All values in order, or a failure as soon as there is one, with "rank 3: " before its message.
-  /// Of several that are there, it is the first by position. kDeadlineExceeded names the first that
-  /// is missing.
+  /// Of several that are there, it is the one that most likely caused the others, and of equal ones
+  /// the first by position. kDeadlineExceeded names the first that is missing.
   template <class T>
   Result<std::vector<T>> gather(const std::vector<ObjectRef<T>>& refs, Until until = {});
   Status gather(const std::vector<ObjectRef<void>>& refs, Until until = {});

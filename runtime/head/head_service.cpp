@@ -143,6 +143,8 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
   }
   const bool registers = std::holds_alternative<control::RegisterNode>(request.body);
   auto link = links_.find(from);
+  if (registers && stop_patience_ && link == links_.end())
+    return answer(unavailable("the cluster is being stopped"));
   if (registers && (link == links_.end() || link->second.channel != channel)) {
     // A node that comes again has noticed the end of its old connection before the head has.
     std::shared_ptr<Channel> old = link == links_.end() ? nullptr : link->second.channel;
@@ -174,7 +176,10 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
           answer(std::move(result));
         });
       }));
-  if (registers) send_awaiting(from);
+  if (!registers) return;
+  send_awaiting(from);
+  if (stop_patience_ && from != stops_last_)
+    stop_node(*links_[from].channel);  // it may have missed it
 }
 
 Status HeadService::check_journal(const ControlRequest& request) const {
@@ -330,12 +335,10 @@ void HeadService::stop_nodes(NodeId but, std::chrono::milliseconds patience,
                              std::function<void()> done) {
   head_.place_no_more();
   stops_last_ = but;
+  stop_patience_ = patience;
   on_all_stopped_ = std::move(done);
-  for (const auto& [node, link] : links_) {
-    if (node == but || !link.channel) continue;
-    ControlRequest stop{{}, patience, control::StopNode{}};
-    send_request(*link.channel, stop, [](Result<ControlAnswer>) {});
-  }
+  for (const auto& [node, link] : links_)
+    if (node != but && link.channel) stop_node(*link.channel);
   stop_timer_.expires_after(patience);
   stop_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
     if (ec || !on_all_stopped_) return;
@@ -343,6 +346,11 @@ void HeadService::stop_nodes(NodeId but, std::chrono::milliseconds patience,
     std::exchange(on_all_stopped_, nullptr)();
   }));
   maybe_all_stopped();
+}
+
+void HeadService::stop_node(Channel& channel) const {
+  ControlRequest stop{{}, *stop_patience_, control::StopNode{}};
+  send_request(channel, stop, [](Result<ControlAnswer>) {});
 }
 
 void HeadService::maybe_all_stopped() {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/core/lifetime.h"
@@ -77,6 +78,7 @@ class HeadService final : private HeadLinks {
   void rearm();
   void check_leases();
   void lose(NodeId node, const std::string& why);
+  void stop_node(Channel& channel) const;
   void maybe_all_stopped();
   Numbers numbers() const;
 
@@ -94,6 +96,7 @@ class HeadService final : private HeadLinks {
   Deadline leases_due_ = Deadline::max();  // when they are looked at next
   Timer stop_timer_;
   NodeId stops_last_;
+  std::optional<std::chrono::milliseconds> stop_patience_;  // set: the cluster is being stopped
   std::function<void()> on_all_stopped_;
   Lifetime lifetime_;
   Head head_;  // last: it uses the links

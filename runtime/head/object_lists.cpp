@@ -50,8 +50,9 @@ void ObjectLists::list(Deadline deadline, std::shared_ptr<const ObjectList> befo
           if (auto* list = objects ? std::get_if<ObjectList>(objects) : nullptr)
             merge(asking->list, std::move(*list));
           else
-            asking->list.troubles.push_back(name +
-                                            " has not answered: " + reply.status().message());
+            asking->list.troubles.push_back(
+                name + (reply.ok() ? " has answered with no list of objects"
+                                   : " has not answered: " + reply.status().message()));
           end();
         });
   }

@@ -429,6 +429,18 @@ TEST_F(HeadServiceTest, AllNodesButThisOneStopBeforeTheEnd) {
   EXPECT_FALSE(is_over) << "said once";
 }
 
+TEST_F(HeadServiceTest, ANodeThatComesBackMeanwhileIsToldAgainAndANewOneIsRefused) {
+  join(node_);
+  join(other_);
+  service_->stop_nodes(node_, 5s, [] {});
+  clock_.settle();
+  Member& again = join(other_);
+  clock_.settle();
+  again.inbox.next<control::StopNode>();
+  Member& stranger = connect(NodeId::random());
+  EXPECT_EQ(status(enter(stranger)).code(), ErrorCode::kUnavailable);
+}
+
 TEST_F(HeadServiceTest, NodesThatDoNotStopAreWaitedForUntilTheTimeIsOver) {
   join(node_);
   join(other_);
