@@ -79,9 +79,10 @@ TEST_F(ProfileTest, HasRolesRanksAndKernelsAndChangesNoNumber) {
                                      "reward 0", "reward 1", "reference 0", "reference 1"}));
     ASSERT_EQ(trace.steps.size(), 1u);
     EXPECT_EQ(trace.steps[0]["name"], "step " + std::to_string(step));
-    for (const char* name : {"gen", "ref", "adv", "update_actor", "update_critic", "generate",
-                             "estimate", "update", "score", "engine step", "attention",
-                             "attention backward", "all-reduce", "optimizer step", "aten::mm"}) {
+    for (const char* name :
+         {"gen", "ref", "adv", "update_actor", "update_critic", "generate", "estimate", "update",
+          "score", "engine step", "attention", "attention backward", "all-reduce", "optimizer step",
+          "linear backward", "aten::mul"}) {
       EXPECT_TRUE(trace.names.contains(name)) << name;
     }
     for (const auto& [process, categories] : trace.categories) {
