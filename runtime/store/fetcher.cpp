@@ -128,6 +128,7 @@ void Fetcher::start(const ObjectLocation& location, Deadline room_deadline,
     return extent.has_value();
   };
   auto give_up = [self = shared_from_this(), replica, what] {
+    if (self->stopped_) return;  // stop() has said so
     const std::string why =
         self->memory_->full ? self->memory_->full(replica->location.size) : "it was stopped";
     self->finish(replica, resource_exhausted("no room for a copy of " + what + ": " + why));

@@ -428,7 +428,9 @@ TEST_F(FetcherTest, FailsAllWhenItStops) {
     EXPECT_EQ(outcome(answer).status().code(), ErrorCode::kUnavailable);
   }
   run_on(loop_, [&] {
+    EXPECT_EQ(reports_.size(), 2u);
     memory_->line->stop();
+    EXPECT_EQ(reports_.size(), 2u) << "each is reported once";
     EXPECT_TRUE(memory_->table.give_back(taken, 7));
     memory_->changed();
   });
