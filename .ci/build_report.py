@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where a build's time goes: build_report.py BUILD_FOLDER
+"""The time of a build by target and header: build_report.py BUILD_FOLDER
 
 Prints the seconds of each target: compiling and linking, from ninja's log of the last time that each file was built. Prints
 the ten dearest headers, too. A header's cost is the time to parse it by itself, times the number of compiled files that

@@ -295,6 +295,7 @@ function(starling_benchmarks)
     else()
       target_link_libraries(${bench_name} PRIVATE placement allocator)
     endif()
+    target_compile_definitions(${bench_name} PRIVATE STARLING_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   endforeach()
 endfunction()
 

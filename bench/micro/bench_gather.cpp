@@ -1,4 +1,4 @@
-// How much of the waiting for a link computing hides, where weights are gathered unit by unit
+// The share of the wait for a link that computing hides, where weights are gathered unit by unit
 // (ZeRO-3): two ranks in two networks.
 //
 //   bench_gather [--model MODEL] [--delay-ms 5] [--tokens 512] [--steps 3] [--json]
@@ -12,6 +12,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -154,7 +155,7 @@ class Rank {
   }
 
   Seconds train() {
-    Seconds seconds = passes([&] {
+    const auto pass = [&] {
       rl::Metrics metrics;
       const rl::Passes runner(learner_.model(), {});
       require(rl::learn_in_rounds(learner_, kOnePass, {}, input().wanted,
@@ -168,9 +169,8 @@ class Rank {
                                         },
                                         metrics, turn);
                                   }));
-    });
-    (void)taken(learner_.apply(1e-5));
-    return seconds;
+    };
+    return passes(pass, [&] { (void)taken(learner_.apply(1e-5)); });
   }
 
  private:
@@ -198,16 +198,19 @@ class Rank {
             .wanted = {.logprobs = rl::LogprobOptions()}};
   }
 
-  template <class Pass>
-  Seconds passes(const Pass& pass) {
+  // What ends a step counts for nothing.
+  Seconds passes(
+      const std::function<void()>& pass, const std::function<void()>& end = [] {}) {
     Seconds seconds;
     for (std::size_t step = 0; step <= options_.steps; ++step) {
       timed_.take_waited_s();
       const auto begin = Clock::now();
       pass();
-      if (step == 0) continue;
-      seconds.pass.push_back(seconds_since(begin));
-      seconds.waited.push_back(timed_.take_waited_s());
+      if (step > 0) {
+        seconds.pass.push_back(seconds_since(begin));
+        seconds.waited.push_back(timed_.take_waited_s());
+      }
+      end();
     }
     return seconds;
   }

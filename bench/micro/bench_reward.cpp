@@ -2,25 +2,21 @@
 // crash.
 //
 //   bench_reward [--samples 256] [--workers 8] [--steps 5] [--call-ms 2] [--step-seconds 20]
-//   [--timeout-seconds 2] [--pause-seconds 2] [--generation-seconds 10] [--beside-seconds 0]
+//   [--timeout-seconds 2] [--pause-seconds 2] [--generation-seconds 10] [--reference-seconds 0]
 //   [--json]
-// The costs are for a step in which nothing goes on during scoring. With a reference or a teacher
-// the trainer waits for both at once, and --beside-seconds is how long that one takes. What scoring
-// takes beyond it is counted.
+// The costs are for a step in which nothing else runs during scoring. With a reference or a teacher
+// the trainer waits for both at once, and --reference-seconds is how long that one takes. Only the
+// time that scoring takes beyond it counts.
 //
 // "transient": a call hangs or crashes at random, and its second try is fine. "permanent": a
 // response always hangs or crashes at any try, so that the whole time limit passes. Between two
 // scorings there is a pause, in which processes are replaced, as generation and training are one.
-// Each kind is measured twice: scored when all responses are there, and "while drawn". Then
-// responses come one after the other over --generation-seconds, at even distances, in another order
-// in every step. What counts there is the time from the last response on. The costs are shares of a
-// step of --step-seconds, against the same calls without trouble.
-#include <unistd.h>
-
+// Each kind is measured twice: scored when all responses are there, and while they are generated.
+// Then responses come one after the other over --generation-seconds, at even distances, in another
+// order in every step. The time from the last response on counts. The costs are shares of a step
+// of --step-seconds, against the same calls without faults.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
@@ -36,29 +32,15 @@
 
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr const char* kReward = R"(
-import os, random, time
-source = random.SystemRandom()
-def compute_score(data_source, solution_str, ground_truth, extra_info, call_ms):
-    number = int(solution_str)
-    dice = number % 100 if data_source == "permanent" else source.randrange(100) if data_source == "transient" else 50
-    if dice == 0: time.sleep(1000)
-    if dice == 1: os.abort()
-    time.sleep(call_ms / 1000)
-    return 1.0
-)";
-
 struct Figures {
   double seconds = 0;  // of scoring, mean over the steps
   rl::ScoreCounts counts;
   std::size_t failed = 0;
 };
 
-// Tells the scorer of the requests as they would come out of generation.
-void draw(rl::ProcessScorer& scorer, std::vector<rl::ScoreRequest> requests, double seconds,
-          std::mt19937& order) {
+// Hands the requests to the scorer at the rate of generation.
+void generate(rl::ProcessScorer& scorer, std::vector<rl::ScoreRequest> requests, double seconds,
+              std::mt19937& order) {
   std::shuffle(requests.begin(), requests.end(), order);
   const auto begin = bench::Clock::now();
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -71,7 +53,7 @@ void draw(rl::ProcessScorer& scorer, std::vector<rl::ScoreRequest> requests, dou
 
 Figures measure(rl::ProcessScorer& scorer, const std::string& kind, std::size_t samples,
                 std::size_t steps, double pause_seconds, double generation_seconds,
-                double beside_seconds) {
+                double reference_seconds) {
   std::vector<rl::ScoreRequest> requests;
   for (std::size_t i = 0; i < samples; ++i)
     requests.push_back({.data_source = kind,
@@ -83,11 +65,11 @@ Figures measure(rl::ProcessScorer& scorer, const std::string& kind, std::size_t 
   std::vector<double> seconds;
   std::mt19937 order(1);
   for (std::size_t step = 0; step < steps; ++step) {
-    if (generation_seconds > 0) draw(scorer, requests, generation_seconds, order);
+    if (generation_seconds > 0) generate(scorer, requests, generation_seconds, order);
     const auto begin = bench::Clock::now();
     const auto batch = scorer.score(requests);
     if (!batch.ok()) bench::fail(batch.status().to_string());
-    seconds.push_back(std::max(bench::seconds_since(begin) - beside_seconds, 0.0));
+    seconds.push_back(std::max(bench::seconds_since(begin) - reference_seconds, 0.0));
     figures.counts.add(batch->counts);
     for (const rl::Score& score : batch->scores) figures.failed += !score.ok();
     std::this_thread::sleep_for(std::chrono::duration<double>(pause_seconds));
@@ -102,7 +84,7 @@ Figures measure(rl::ProcessScorer& scorer, const std::string& kind, std::size_t 
 int main(int argc, char** argv) {
   std::size_t samples = 256, workers = 8, steps = 5;
   double call_ms = 2, step_seconds = 20, timeout_seconds = 2, pause_seconds = 2,
-         generation_seconds = 10, beside_seconds = 0;
+         generation_seconds = 10, reference_seconds = 0;
   bool json = false;
   bench::read_options(argc, argv,
                       {{"--samples", &samples},
@@ -113,11 +95,9 @@ int main(int argc, char** argv) {
                        {"--timeout-seconds", &timeout_seconds},
                        {"--pause-seconds", &pause_seconds},
                        {"--generation-seconds", &generation_seconds},
-                       {"--beside-seconds", &beside_seconds},
+                       {"--reference-seconds", &reference_seconds},
                        {"--json", &json}});
-  const fs::path file =
-      fs::temp_directory_path() / ("bench_reward_" + std::to_string(::getpid()) + ".py");
-  std::ofstream(file) << kReward;
+  const std::string file = STARLING_SOURCE_DIR "/bench/micro/faulty_reward.py";
   rl::ScoringLimits limits;
   limits.workers = workers;
   limits.timeout = std::chrono::milliseconds(static_cast<long>(timeout_seconds * 1000));
@@ -132,14 +112,15 @@ int main(int argc, char** argv) {
                                 {"step_seconds", step_seconds},
                                 {"timeout_seconds", timeout_seconds},
                                 {"generation_seconds", generation_seconds},
-                                {"beside_seconds", beside_seconds}};
+                                {"beside_seconds", reference_seconds}};
   const double plain =
-      measure(**scorer, "none", samples, steps, pause_seconds, 0, beside_seconds).seconds;
-  for (const double drawn : {0.0, generation_seconds}) {
+      measure(**scorer, "none", samples, steps, pause_seconds, 0, reference_seconds).seconds;
+  // The figures keep the names that recorded runs have.
+  for (const double generating : {0.0, generation_seconds}) {
     for (const std::string kind : {"none", "transient", "permanent"}) {
-      const std::string name = drawn > 0 ? kind + " while drawn" : kind;
+      const std::string name = generating > 0 ? kind + " while drawn" : kind;
       const Figures figures =
-          measure(**scorer, kind, samples, steps, pause_seconds, drawn, beside_seconds);
+          measure(**scorer, kind, samples, steps, pause_seconds, generating, reference_seconds);
       const double cost = (figures.seconds - plain) / step_seconds;
       if (!json) {
         std::printf(
@@ -160,6 +141,5 @@ int main(int argc, char** argv) {
     }
   }
   if (json) std::printf("%s\n", report.dump(2).c_str());
-  fs::remove(file);
   return 0;
 }

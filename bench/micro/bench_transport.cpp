@@ -20,6 +20,7 @@
 
 #include "bench/support/figures.h"
 #include "bench/support/options.h"
+#include "bench/support/raw_socket.h"
 #include "bench/support/take.h"
 #include "bench/support/timing.h"
 #include "runtime/transport/listener.h"
@@ -28,31 +29,6 @@ namespace {
 
 using namespace runtime;
 using namespace bench;
-
-constexpr std::size_t kMessageBytes = 128;  // about what a small call takes on the wire
-
-bool read_all(int fd, char* data, std::size_t size) {
-  for (std::size_t done = 0; done < size;) {
-    ssize_t got = ::recv(fd, data + done, size - done, 0);
-    if (got <= 0) return false;
-    done += static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-double raw_round_trip(int fd, double seconds) {
-  char bytes[kMessageBytes] = {};
-  return time_per_call(seconds, 100, [&] {
-    if (::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) != sizeof bytes ||
-        !read_all(fd, bytes, sizeof bytes))
-      fail("raw ping-pong");
-  });
-}
-
-void raw_echo(int fd) {
-  char bytes[kMessageBytes];
-  while (read_all(fd, bytes, sizeof bytes)) (void)::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL);
-}
 
 int tcp_listener(int* port) {
   int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -223,11 +199,11 @@ class RawPeer {
     if (process_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::close(pair_[0]);
-      raw_echo(pair_[1]);
+      echo(pair_[1]);
       int tcp = ::accept(listener, nullptr, nullptr);
       int on = 1;
       ::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      raw_echo(tcp);
+      echo(tcp);
       ::_exit(0);
     }
     ::close(pair_[1]);
@@ -236,10 +212,10 @@ class RawPeer {
   /// Once.
   RawFigures measure(double seconds) {
     RawFigures figures;
-    figures.uds = raw_round_trip(pair_[0], seconds);
+    figures.uds = ping_pong(pair_[0], seconds);
     ::close(pair_[0]);
     int tcp = tcp_connect(port_);
-    figures.tcp = raw_round_trip(tcp, seconds);
+    figures.tcp = ping_pong(tcp, seconds);
     ::close(tcp);
     ::waitpid(process_, nullptr, 0);
     return figures;

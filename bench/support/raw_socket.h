@@ -29,10 +29,15 @@ inline bool read_all(int fd, char* data, std::size_t size) {
   return true;
 }
 
-/// Sends every message back until the peer hangs up; ends the process.
-[[noreturn]] inline void echo_and_exit(int fd) {
+/// Sends every message back until the peer hangs up.
+inline void echo(int fd) {
   char bytes[kMessageBytes];
   while (read_all(fd, bytes, sizeof bytes)) (void)::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL);
+}
+
+/// The same; ends the process.
+[[noreturn]] inline void echo_and_exit(int fd) {
+  echo(fd);
   ::_exit(0);
 }
 

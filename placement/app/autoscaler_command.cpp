@@ -15,11 +15,11 @@ Command add_autoscaler(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* autoscaler =
       app.add_subcommand("autoscaler",
-                         "What adds and removes nodes (`start --head --autoscaler FILE` "
-                         "runs it): how it is, or whether its file is right");
+                         "Show the autoscaler, which adds and removes nodes, or check its file "
+                         "(`start --head --autoscaler FILE` runs it)");
   autoscaler->require_subcommand(1);
-  CLI::App* status =
-      add_cluster_command(*autoscaler, "status", "Show what it wants and why", options->address);
+  CLI::App* status = add_cluster_command(*autoscaler, "status",
+                                         "Show its decisions and their reasons", options->address);
   status->add_flag("--json", options->json, "as one JSON object");
   CLI::App* check = autoscaler->add_subcommand(
       "check", "Check a configuration, and that the provider's command can be run");

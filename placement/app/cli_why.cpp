@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "placement/app/cli_query.h"
+#include "placement/resource/label_selector.h"
 #include "runtime/core/duration.h"
 #include "runtime/core/nearest.h"
 
@@ -22,12 +23,6 @@ std::string resources_text(const runtime::ResourceMap& resources) {
     text += (text.empty() ? "" : ", ") + name + " " + number;
   }
   return text.empty() ? "nothing" : text;
-}
-
-std::string resources_text(const runtime::Labels& labels) {
-  std::string text;
-  for (const auto& [name, value] : labels) text += (text.empty() ? "" : ", ") + name + "=" + value;
-  return text;
 }
 
 std::string resources_text(const std::vector<std::uint32_t>& gpus) {
@@ -96,7 +91,7 @@ void explain(const runtime::GroupState& group, const runtime::ClusterState& stat
     std::string text =
         "  bundle " + std::to_string(b) + ": " + resources_text(group.spec.bundles[b]);
     if (b < group.spec.bundle_labels.size() && !group.spec.bundle_labels[b].empty())
-      text += " with " + resources_text(group.spec.bundle_labels[b]);
+      text += " with " + to_string(group.spec.bundle_labels[b]);
     if (b < group.nodes.size()) text += " on node " + group.nodes[b].short_hex();
     if (b < group.gpus.size() && !group.gpus[b].empty())
       text += ", GPU " + resources_text(group.gpus[b]);
@@ -127,7 +122,7 @@ void explain(const runtime::NodeInfo& node, const runtime::ClusterState& state) 
          runtime::describe_duration(node.drain->left) + ", waits for " + node.drain->waits_for);
   }
   line("  has left " + resources_text(node.available));
-  if (!node.labels.empty()) line("  labels " + resources_text(node.labels));
+  if (!node.labels.empty()) line("  labels " + to_string(node.labels));
   for (const runtime::GroupState& group : state.groups) {
     std::string bundles;
     for (std::size_t b = 0; b < group.nodes.size(); ++b) {

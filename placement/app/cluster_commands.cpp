@@ -65,12 +65,12 @@ Command add_list(CLI::App& app) {
       ->required();
   command->add_option("--filter", options->filters,
                       "FIELD=VALUE, with the fields that --json shows (labels.NAME=VALUE); of ids "
-                      "the first digits are enough; may be repeated: all must hold");
+                      "the first digits are enough (repeatable: all must hold)");
   command->add_option("--state", options->state, "short for --filter state=STATE");
-  command->add_option("--limit", options->limit, "actors at most (default: all)")
+  command->add_option("--limit", options->limit, "maximum number of actors (default: all)")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1'000'000'000}));
   command->add_option("--after", options->after,
-                      "an actor's id: those behind it, in the order of ids");
+                      "an actor's id: list the actors after it, in the order of ids");
   command->add_flag("--json", options->json,
                     "as a JSON array; objects: an object with the nodes' stores with them");
   return {command, [options] { return list_command(*options); }};
@@ -88,9 +88,10 @@ Command add_drain(CLI::App& app) {
                    "id (its first digits are enough), HOST:PORT or host name")
       ->required();
   command->add_option("--deadline", options->deadline,
-                      "when it leaves at the latest, like 30s or 2min (default: 30s)");
-  command->add_option("--reason", options->reason,
-                      "what actors, `starling status` and the logs say, like preemption");
+                      "time after which it leaves in any case, like 30s or 2min (default: 30s)");
+  command->add_option(
+      "--reason", options->reason,
+      "the reason that actors, `starling status` and the logs show, like preemption");
   command->add_flag("--wait", options->wait,
                     "return when the node has left, rather than when the cluster has recorded it");
   return {command, [options] { return drain_command(*options); }};

@@ -56,8 +56,8 @@ Command add_top(CLI::App& app) {
   CLI::App* command = add_cluster_command(
       app, "top", "Watch the nodes and the busiest actors; q ends", options->address);
   command->add_flag("--once", options->once,
-                    "one look, as text (also where the output is no terminal)");
-  command->add_option("--every", options->every_seconds, "seconds between looks (default: 2)")
+                    "print one table as text and end (also where the output is no terminal)");
+  command->add_option("--every", options->every_seconds, "seconds between updates (default: 2)")
       ->check(CLI::Range(0.2, 3600.0));
   command->add_option("--rows", options->rows, "actors to show (default: what fits)")
       ->check(CLI::Range(1, 10'000));

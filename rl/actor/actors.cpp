@@ -294,11 +294,11 @@ Result<Referenced> ReferenceActor::score_some(const RolloutBatch& batch,
   return referenced;
 }
 
-Result<Referenced> ReferenceActor::without(const RolloutBatch& batch,
-                                           const std::vector<float>& logprobs,
-                                           const std::vector<double>& kl_penalties,
-                                           const std::vector<std::uint8_t>& left_out) {
-  const CallSpan span("without");
+Result<Referenced> ReferenceActor::exclude_samples(const RolloutBatch& batch,
+                                                   const std::vector<float>& logprobs,
+                                                   const std::vector<double>& kl_penalties,
+                                                   const std::vector<std::uint8_t>& left_out) {
+  const CallSpan span("exclude_samples");
   const Result<std::vector<float>> kept = token_values_without(batch, logprobs, left_out);
   if (!kept.ok()) return kept.status();
   if (kl_penalties.size() != left_out.size())
@@ -335,9 +335,9 @@ Result<RewardReport> RewardActor::score(const RolloutBatch& batch,
   return worker_.score(batch, tasks);
 }
 
-Result<Generated> RewardActor::without(const RolloutBatch& batch,
-                                       const std::vector<std::uint8_t>& left_out) {
-  const CallSpan span("without");
+Result<Generated> RewardActor::exclude_samples(const RolloutBatch& batch,
+                                               const std::vector<std::uint8_t>& left_out) {
+  const CallSpan span("exclude_samples");
   const Result<RolloutBatch> kept = without_samples(batch, left_out);
   if (!kept.ok()) return kept.status();
   Result<runtime::ObjectRef<RolloutBatch>> ref = runtime_.put(*kept);
@@ -366,13 +366,13 @@ void register_training_actors(runtime::Runtime& runtime) {
                                       &CriticActor::pass_limits, &CriticActor::check_weights);
   runtime.register_actor<ReferenceActor>(
       ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::score_some,
-      &ReferenceActor::without, &ReferenceActor::pass_limits, &ReferenceActor::begin_profile,
-      &ReferenceActor::end_profile,
+      &ReferenceActor::exclude_samples, &ReferenceActor::pass_limits,
+      &ReferenceActor::begin_profile, &ReferenceActor::end_profile,
       runtime::method(&ReferenceActor::pulse, {.concurrency_group = kWatchCalls}),
       runtime::method(&ReferenceActor::give_up, {.concurrency_group = kWatchCalls}));
   runtime.register_actor<RewardActor>(
       RewardActor::kName, &RewardActor::score, &RewardActor::prepares, &RewardActor::prepare,
-      &RewardActor::texts, &RewardActor::without, &RewardActor::begin_profile,
+      &RewardActor::texts, &RewardActor::exclude_samples, &RewardActor::begin_profile,
       &RewardActor::end_profile,
       runtime::method(&RewardActor::pulse, {.concurrency_group = kWatchCalls}),
       runtime::method(&RewardActor::give_up, {.concurrency_group = kWatchCalls}));

@@ -129,10 +129,11 @@ class ReferenceActor : public ProfiledActor {
                                          const std::vector<float>& so_far,
                                          const std::vector<double>& penalties_so_far,
                                          const std::vector<MicroBatch>& micro_batches);
-  /// What score() said of `batch`, of the samples that RewardActor::without() keeps.
-  runtime::Result<Referenced> without(const RolloutBatch& batch, const std::vector<float>& logprobs,
-                                      const std::vector<double>& kl_penalties,
-                                      const std::vector<std::uint8_t>& left_out);
+  /// What score() said of `batch`, without the excluded samples.
+  runtime::Result<Referenced> exclude_samples(const RolloutBatch& batch,
+                                              const std::vector<float>& logprobs,
+                                              const std::vector<double>& kl_penalties,
+                                              const std::vector<std::uint8_t>& left_out);
   PassLimits pass_limits() { return worker_->pass_limits(); }
 
   /// See ReferenceWorker. Answered while the actor is in another call.
@@ -167,9 +168,9 @@ class RewardActor : public ProfiledActor {
                                                  std::int64_t count) {
     return worker_.texts(batch, tasks, scores, count);
   }
-  /// What is left of a step's samples where some are not to be trained on.
-  runtime::Result<Generated> without(const RolloutBatch& batch,
-                                     const std::vector<std::uint8_t>& left_out);
+  /// The batch without the excluded samples, those with a 1 in `left_out`.
+  runtime::Result<Generated> exclude_samples(const RolloutBatch& batch,
+                                             const std::vector<std::uint8_t>& left_out);
 
   /// See RewardWorker. Answered while the actor is in another call.
   Pulse pulse() const { return worker_.pulse(); }

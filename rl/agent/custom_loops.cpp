@@ -26,7 +26,7 @@ Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const Generat
                      outcome.response_mask.begin() + static_cast<std::ptrdiff_t>(length));
   std::vector<std::int32_t> all = outcome.prompt_ids;
   all.insert(all.end(), sample.ids.begin(), sample.ids.end());
-  std::vector<const GeneratedTurn*> drawn(all.size(), nullptr);  // by which turn each token was
+  std::vector<const GeneratedTurn*> turn_of(all.size(), nullptr);  // by which turn each token was
   for (const GeneratedTurn& turn : turns) {
     const std::size_t begin = turn.prompt_ids.size();
     if (begin >= all.size() ||
@@ -34,14 +34,14 @@ Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const Generat
       continue;
     for (std::size_t i = 0;
          i < turn.ids.size() && begin + i < all.size() && all[begin + i] == turn.ids[i]; ++i)
-      drawn[begin + i] = &turn;
+      turn_of[begin + i] = &turn;
   }
   const GeneratedTurn* last = nullptr;
   std::size_t last_at = 0;
   for (std::size_t i = 0; i < length; ++i) {
     if (sample.mask[i] == 0) continue;
     const std::size_t at = outcome.prompt_ids.size() + i;
-    last = drawn[at];
+    last = turn_of[at];
     last_at = at;
     if (last == nullptr) {
       return invalid_argument(

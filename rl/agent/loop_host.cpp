@@ -232,7 +232,7 @@ void LoopHost::begin(std::vector<LoopTask> tasks) {
   wake();
 }
 
-void LoopHost::answer(const LoopCall& call, const Result<ordered_json>& drawn) {
+void LoopHost::answer(const LoopCall& call, const Result<ordered_json>& generated) {
   {
     const std::lock_guard lock(mutex_);
     if (call.run >= runs_.size()) return;
@@ -242,7 +242,8 @@ void LoopHost::answer(const LoopCall& call, const Result<ordered_json>& drawn) {
       return;  // no caller waits any more
     if (run.asked.empty()) run.since = Clock::now();
     ordered_json message = {{"answer", call.number}};
-    drawn.ok() ? message["value"] = *drawn : message["error"] = drawn.status().message();
+    generated.ok() ? message["value"] = *generated
+                   : message["error"] = generated.status().message();
     run.process->worker->send_line(json_line(message));
   }
   wake();  // what the socket does not take at once is sent by the thread

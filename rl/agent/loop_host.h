@@ -91,7 +91,7 @@ class LoopHost {
   /// Begins loops; they are numbered from 0 in this order. Those of the last call must have ended.
   void begin(std::vector<LoopTask> tasks);
   /// Gives a loop what it asked for, or says why there is nothing.
-  void answer(const LoopCall& call, const runtime::Result<nlohmann::ordered_json>& drawn);
+  void answer(const LoopCall& call, const runtime::Result<nlohmann::ordered_json>& generated);
   /// What has happened since, after at most `wait_max` of waiting. Failures: no process can be
   /// started any more.
   runtime::Result<LoopEvents> take(std::chrono::milliseconds wait_max);

@@ -141,8 +141,8 @@ class AsyncLLMServerManager:
                 sampling_params=dict(sampling_params or {}),
             )
         )
-        drawn = value_of(answer)
-        return TokenOutput(drawn["ids"], drawn["logprobs"], drawn["stop_reason"])
+        generated = value_of(answer)
+        return TokenOutput(generated["ids"], generated["logprobs"], generated["stop_reason"])
 
 
 class AgentLoopMetrics(Fields):

@@ -49,18 +49,19 @@ nlohmann::ordered_json scores_json(const std::vector<std::vector<TokenScore>>& p
 std::vector<const CLI::Option*> SamplingOptionTexts::add_to(CLI::App& app,
                                                             SamplingParams& sampling) {
   app.add_option("--presence-penalty", sampling.presence_penalty,
-                 "taken off the logits of tokens that the completion holds")
+                 "subtracted from the logits of tokens that occur in the completion")
       ->capture_default_str();
   app.add_option("--frequency-penalty", sampling.frequency_penalty,
-                 "the same, once for every time that it holds them")
+                 "the same, once for each occurrence")
       ->capture_default_str();
   app.add_option("--logit-bias", logit_biases, "added to a token's logit, as ID=BIAS (repeatable)");
-  app.add_option("--stop", sampling.stop_strings,
-                 "a text to stop at, wherever its tokens begin; it is cut off (repeatable)");
-  app.add_flag("--keep-stop", sampling.keep_stop_string, "leave that text at the end");
+  app.add_option(
+      "--stop", sampling.stop_strings,
+      "a text that ends the completion and is cut off, wherever its tokens begin (repeatable)");
+  app.add_flag("--keep-stop", sampling.keep_stop_string, "keep the stop text at the end");
   app.add_option("--bad-word", bad_words,
-                 "a text that is not to come, by its tokens at the beginning of a line and behind "
-                 "a space (repeatable)");
+                 "a text that must not be generated, by its tokens at the beginning of a line and "
+                 "after a space (repeatable)");
   app.add_option("--bad-ids", bad_ids,
                  "token ids, as 1,2,3, a sequence that must not be generated (repeatable)");
   const std::vector<const CLI::Option*> beams{

@@ -124,15 +124,15 @@ std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& sha
   double after = 0.0;
   for (std::size_t k = 0; k + 1 < shards.front().mini_batch_offsets.size(); ++k) {
     const std::vector<Item> items = items_of(shards, tokens, k);
-    std::vector<std::int64_t> sizes, drew;
+    std::vector<std::int64_t> sizes, origins;
     for (const Item& item : items) {
       sizes.push_back(item.tokens);
-      drew.push_back(item.place.worker);
+      origins.push_back(item.place.worker);
     }
     std::vector<std::int64_t> worker_of =
         assign_evenly(sizes, static_cast<std::int64_t>(shards.size()));
     const std::vector<std::int64_t> shares = worker_shares(sizes, worker_of, shards.size());
-    before += largest(worker_shares(sizes, drew, shards.size()));
+    before += largest(worker_shares(sizes, origins, shards.size()));
     after += largest(shares);
     hand_out(worker_of, shares, totals);
     for (std::size_t i = 0; i < items.size(); ++i) {

@@ -34,6 +34,29 @@ void add_chunk(T* __restrict total, const T* __restrict term) {
 
 }  // namespace
 
+// By chunks that stay in the cache, so that each term is read once. `into` may be one of the terms.
+template <class T>
+void add_terms(std::span<T> into, bool begun, std::span<const std::span<const T>> terms) {
+  std::array<T, kChunk> total;
+  for (std::size_t begin = 0; begin < into.size(); begin += kChunk) {
+    const std::size_t count = std::min(kChunk, into.size() - begin);
+    bool has_any = begun;
+    if (begun) std::copy_n(into.data() + begin, count, total.data());
+    for (const std::span<const T> of_rank : terms) {
+      const T* term = of_rank.data() + begin;
+      if (!has_any)
+        std::copy_n(term, count, total.data());
+      else if (count == kChunk)
+        add_chunk(total.data(), term);
+      else
+        for (std::size_t i = 0; i < count; ++i) total[i] += term[i];
+      has_any = true;
+    }
+    if (!has_any) total.fill(T{0});
+    std::copy_n(total.data(), count, into.data() + begin);
+  }
+}
+
 template <class T>
 Status OrderedSum<T>::all_reduce(std::span<T> values) {
   return run(values);
@@ -131,31 +154,15 @@ void OrderedSum<T>::scatter(Bucket& bucket) const {
   bucket.scattered = links_.start(sent, received, exchange_number(operation_, bucket.index, false));
 }
 
-// By chunks that stay in the cache, so that each addend is read once.
 template <class T>
 void OrderedSum<T>::add(Bucket& bucket) const {
   const std::span<T> sum = slice_of(bucket, links_.rank());
   const std::span<T> into = last_ && !kept_ ? sum : bucket.carry;
-  std::array<T, kChunk> total;
-  for (std::size_t begin = 0; begin < sum.size(); begin += kChunk) {
-    const std::size_t count = std::min(kChunk, sum.size() - begin);
-    bool begun = begun_;
-    if (begun) std::copy_n(bucket.carry.data() + begin, count, total.data());
-    for (int peer = 0; peer < links_.size(); ++peer) {
-      if (!adds(peer)) continue;
-      const std::span<const T> of_peer = peer == links_.rank() ? sum : addend(bucket, peer);
-      const T* term = of_peer.data() + begin;
-      if (!begun)
-        std::copy_n(term, count, total.data());
-      else if (count == kChunk)
-        add_chunk(total.data(), term);
-      else
-        for (std::size_t i = 0; i < count; ++i) total[i] += term[i];
-      begun = true;
-    }
-    if (!begun) total.fill(T{0});
-    std::copy_n(total.data(), count, into.data() + begin);
-  }
+  std::vector<std::span<const T>> terms;
+  if (begun_ && into.data() != bucket.carry.data()) terms.push_back(bucket.carry);
+  for (int peer = 0; peer < links_.size(); ++peer)
+    if (adds(peer)) terms.push_back(peer == links_.rank() ? sum : addend(bucket, peer));
+  add_terms<T>(into, begun_ && into.data() == bucket.carry.data(), terms);
 }
 
 template <class T>
@@ -173,6 +180,10 @@ void OrderedSum<T>::gather(Bucket& bucket) const {
   bucket.gathered = links_.start(sent, received, exchange_number(operation_, bucket.index, true));
 }
 
+template void add_terms(std::span<float> into, bool begun,
+                        std::span<const std::span<const float>> terms);
+template void add_terms(std::span<double> into, bool begun,
+                        std::span<const std::span<const double>> terms);
 template class OrderedSum<float>;
 template class OrderedSum<double>;
 

@@ -26,6 +26,11 @@ struct SumRounds {
   std::span<T> place = {};
 };
 
+/// into = (into, if it has `begun`) + the terms in their order, each of as many values; zeros where
+/// there are none.
+template <class T>
+void add_terms(std::span<T> into, bool begun, std::span<const std::span<const T>> terms);
+
 /// All other ranks send a rank its slice of a bucket. It adds them up in the order of ranks, and
 /// sends the sum to all. While a bucket is added up and goes back, the next one is on its way.
 /// Borrows the links and the plan. Extra memory of a rank: four buckets. Errors: those of
@@ -81,6 +86,8 @@ class OrderedSum {
   bool gathers_ = true;
 };
 
+extern template void add_terms(std::span<float> into, bool begun,
+                               std::span<const std::span<const float>> terms);
 extern template class OrderedSum<float>;
 extern template class OrderedSum<double>;
 

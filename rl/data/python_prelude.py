@@ -1,4 +1,4 @@
-"""What every child program of PythonChild begins with.
+"""The common beginning of the child programs of PythonChild.
 
 Programs follow it in the same module. They write answers to `told`, one a line, and use plain(),
 config_of(), load_class() and reasons().

@@ -1,4 +1,4 @@
-// Whether the stages of a pipeline have several passes in flight.
+// The choice of one pass or several in flight over the stages of a pipeline.
 #pragma once
 
 #include "rl/mesh/pass_sharing.h"
@@ -6,8 +6,8 @@
 
 namespace rl {
 
-/// Those of one rank each have. At level 3 they have not, since all ranks gather a unit together,
-/// in each pass.
+/// Stages of one rank each have several passes in flight. At level 3 they have one, since all ranks
+/// gather a unit together, in each pass.
 inline bool streams_passes(const PassSharing& sharing, ZeroLevel zero) {
   return sharing.stages > 1 && sharing.ranks == 1 && zero != ZeroLevel::kWeights;
 }

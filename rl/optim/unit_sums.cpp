@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "rl/model/guarded.h"
 #include "rl/model/tensor_span.h"
 #include "runtime/core/check.h"
 
 namespace rl {
-
 UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,
                    std::span<const RangeSet> homes, const TeamParts& teams)
     : communicator_(communicator),
@@ -20,7 +20,8 @@ UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<con
       packed_(homes[static_cast<std::size_t>(communicator.rank())]),
       arena_(elements_of(model.gradient_arena().memory().arena())),
       sum_(static_cast<std::size_t>(packed_.elements())),
-      pages_(arena_) {
+      pages_(arena_),
+      coming_(communicator) {
   for (const ArenaUnit& place : units) {
     Unit& unit = units_.emplace_back(Unit{place, {}, false});
     RangeSet left = place.own;  // with the gaps, which are the first ranks'
@@ -92,6 +93,7 @@ void UnitSums::before_backward(std::int64_t layer) {
 void UnitSums::after_pass() {
   if (adds_.empty()) return;
   sum_down_to(0);
+  finish_sum();
   adds_.clear();
   complete_ = last_round_;
 }
@@ -107,16 +109,38 @@ void UnitSums::open(Unit& unit) {
   unit.there = true;
 }
 
+// All parts of a unit go in one exchange, so that ranks wait for each other once. A unit of more
+// than the buckets of a sum take goes through these instead.
 void UnitSums::sum(Unit& unit) {
+  finish_sum();
   GradientArena& gradients = model_.gradient_arena();
   open(unit);
   for (const ArenaRange& range : unit.place.own.ranges()) gradients.settle(range);
+  const std::string what = "gradients of " + unit.place.name;
+  if (unit.place.own.elements() <= kInOneExchange) {
+    std::vector<SliceSums::Part> parts;
+    for (Part& part : unit.parts)
+      parts.push_back({part.slices, adds_of(part.position), &part.rounds});
+    coming_.begin(arena_, std::move(parts), what);
+    coming_unit_ = &unit;
+    return;
+  }
   for (Part& part : unit.parts) {
     throw_unless_ok(communicator_.reduce_round(arena_, part.rounds, adds_of(part.position),
-                                               last_round_, part.slices,
-                                               "gradients of " + unit.place.name));
+                                               last_round_, part.slices, what));
   }
-  for (const ArenaRange& range : unit.place.own.ranges()) gradients.drop(range);
+  drop(unit);
+}
+
+void UnitSums::finish_sum() {
+  if (coming_unit_ == nullptr) return;
+  Unit& unit = *std::exchange(coming_unit_, nullptr);
+  throw_unless_ok(coming_.finish(last_round_));
+  drop(unit);
+}
+
+void UnitSums::drop(Unit& unit) {
+  for (const ArenaRange& range : unit.place.own.ranges()) model_.gradient_arena().drop(range);
   pages_.give_back_zeros(unit.place.own);
   unit.there = false;
 }

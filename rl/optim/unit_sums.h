@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rl/comm/communicator.h"
+#include "rl/comm/slice_sums.h"
 #include "rl/mesh/packed_ranges.h"
 #include "rl/mesh/unit_homes.h"
 #include "rl/model/arena_pages.h"
@@ -30,10 +31,16 @@ struct TeamParts {
 
 /// ZeRO-2 (Rajbhandari et al. 2020, arXiv:1910.02054): each rank keeps the sum of its homes alone,
 /// packed. What its passes add up has memory only until the unit is through the last one of them.
-/// All ranks make the same passes, idle ones where they have no rows. What fails in a pass ends it,
-/// with the errors of Communicator. Borrows everything; the gradients are on the CPU.
+/// It goes to the homes while the next unit computes. All ranks make the same passes, idle ones
+/// where they have no rows. What fails in a pass ends it, with the errors of Communicator. Borrows
+/// everything; the gradients are on the CPU.
 class UnitSums final : public LayerListener {
  public:
+  /// Elements of a unit that goes to the homes in one exchange. They are as many as the buckets of
+  /// a larger one take.
+  static constexpr std::int64_t kInOneExchange =
+      4 * static_cast<std::int64_t>(Communicator::Options().bucket_bytes / sizeof(float));
+
   /// `teams`: see TeamParts; without, each rank computes all of a leaf's gradient.
   UnitSums(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,
            std::span<const RangeSet> homes, const TeamParts& teams = {});
@@ -72,6 +79,8 @@ class UnitSums final : public LayerListener {
   void open(Unit& unit);
   void sum_down_to(int unit);
   void sum(Unit& unit);
+  void finish_sum();
+  void drop(Unit& unit);
 
   Communicator& communicator_;
   Transformer& model_;
@@ -81,6 +90,8 @@ class UnitSums final : public LayerListener {
   std::vector<float> sum_;
   ArenaPages pages_;
   std::vector<Unit> units_;
+  SliceSums coming_;  // of a small unit, while the passes go on
+  Unit* coming_unit_ = nullptr;
   std::vector<std::uint8_t> adds_;  // of the round that is being added up; empty: none is
   bool last_round_ = false;
   int next_ = 0;  // of the round: units from here on are added up

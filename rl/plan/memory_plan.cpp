@@ -18,6 +18,7 @@
 #include "rl/optim/optimizer_shards.h"
 #include "rl/optim/orthogonalize.h"
 #include "rl/optim/unit_shards.h"
+#include "rl/optim/unit_sums.h"
 #include "rl/rollout/engine_options.h"
 
 namespace rl {
@@ -175,8 +176,12 @@ std::int64_t gradients_in_pass(std::span<const ArenaUnit> units) {
   const std::int64_t embeddings = units.front().own.elements();
   const bool tied = !units.back().borrowed().empty();
   std::int64_t most = 0;
-  for (std::size_t unit = 1; unit < units.size(); ++unit)
-    most = std::max(most, units[unit].own.elements() + (tied || unit == 1 ? embeddings : 0));
+  for (std::size_t unit = 1; unit < units.size(); ++unit) {
+    // The one behind it is on its way to the homes, unless it goes by buckets.
+    const std::int64_t behind = unit + 1 < units.size() ? units[unit + 1].own.elements() : 0;
+    most = std::max(most, units[unit].own.elements() + (tied || unit == 1 ? embeddings : 0) +
+                              (behind <= UnitSums::kInOneExchange ? behind : 0));
+  }
   return most;
 }
 

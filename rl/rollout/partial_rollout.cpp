@@ -90,26 +90,26 @@ Result<PartialGeneration> generate_partially(Engine& engine, const Request& like
     if (status.ok()) status = requests.collect(of_row);
   }
   if (!status.ok()) return status;
-  PartialGeneration draw;
+  PartialGeneration generated;
   std::vector<bool> taken(prompts.size());
   for (std::size_t row = 0;
-       row < prompts.size() && static_cast<std::int64_t>(draw.finished.size()) < plan.prompts;
+       row < prompts.size() && static_cast<std::int64_t>(generated.finished.size()) < plan.prompts;
        ++row) {
     if (of_row[row].empty()) continue;
     taken[row] = true;
-    draw.finished.push_back(static_cast<std::int64_t>(row));
-    draw.completions.push_back(std::exchange(of_row[row], {}));
+    generated.finished.push_back(static_cast<std::int64_t>(row));
+    generated.completions.push_back(std::exchange(of_row[row], {}));
   }
   requests.abort_all();
   if (status = requests.collect(of_row); !status.ok()) return status;
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     if (taken[row]) continue;
-    PartialPrompt& rest =
-        draw.rest.emplace_back(PartialPrompt{.ids = prompts[row].ids, .seed = prompts[row].seed});
+    PartialPrompt& rest = generated.rest.emplace_back(
+        PartialPrompt{.ids = prompts[row].ids, .seed = prompts[row].seed});
     for (Completion& completion : of_row[row])
       rest.samples.push_back(partial_sample(std::move(completion)));
   }
-  return draw;
+  return generated;
 }
 
 }  // namespace rl

@@ -32,7 +32,8 @@ struct StageSetup {
   WorkerSpec spec(const std::string& role, const WorkerSlots& slots) const;
 };
 
-/// One stage's data and workers. Called in the order of the methods; draw(), step() and validate()
+/// One stage's data and workers. Called in the order of the methods; next_batch(), step() and
+/// validate()
 /// alternate. A resource; one thread at a time.
 class DataStage {
  public:
@@ -65,10 +66,10 @@ class DataStage {
   /// The workers, for a profile; after start().
   virtual std::vector<ProfiledGroup> profiled_groups() const = 0;
 
-  /// Draws the next batch. On failure no weight has changed.
-  virtual runtime::Status draw() = 0;
+  /// Takes the next batch from the data. On failure no weight has changed.
+  virtual runtime::Status next_batch() = 0;
 
-  /// Takes one optimizer step on the batch that was drawn last. Returns "train/..." of it:
+  /// Takes one optimizer step on the batch of the last next_batch(). Returns "train/..." of it:
   /// train/loss, train/grad_norm, and as train/global_tokens how many tokens went through the
   /// model. Denominators are those of the whole batch, so that its numbers do not depend on how
   /// many workers there are.

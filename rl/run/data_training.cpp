@@ -36,7 +36,7 @@ Result<StageStep> DataTraining::step(std::int64_t number) {
   StepTimer timer;
   const double rate = learning_rate(lr_schedule_, number - 1);
   updating_ = false;
-  if (const Status drawn = stage_.draw(); !drawn.ok()) return drawn;
+  if (const Status taken = stage_.next_batch(); !taken.ok()) return taken;
   updating_ = true;
   Result<Metrics> metrics = stage_.step(rate);
   if (!metrics.ok()) return metrics.status();

@@ -42,9 +42,9 @@ class FeedStage : public DataStage {
   std::vector<ProfiledGroup> profiled_groups() const override {
     return {profiled("worker", workers_)};
   }
-  runtime::Status draw() override {
+  runtime::Status next_batch() override {
     runtime::Result<Step> step = feed_->next();
-    if (step.ok()) drawn_ = std::move(*step);
+    if (step.ok()) batch_ = std::move(*step);
     return step.status();
   }
   std::int64_t epoch() const override { return feed_->rows().epoch(); }
@@ -94,7 +94,7 @@ class FeedStage : public DataStage {
   StageSetup setup_;  // of open()
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<Feed> validation_feed_;  // null without validation data
-  Step drawn_;
+  Step batch_;
   Group workers_;
 };
 

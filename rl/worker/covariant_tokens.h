@@ -26,9 +26,9 @@ enum class CovarianceChoice { kClip, kKl };
 
 /// 1 for each learned token that is chosen, else 0. A token's covariance is (advantage - mean) *
 /// (log-prob - mean). The means are those of its mini-batch over all workers, the log-probs those
-/// of the policy that drew it. What is chosen thus depends on neither micro-batches nor workers. Of
-/// candidates for kClip a token is drawn by a hash of what was said up to it. At least one token a
-/// mini-batch counts for the shares. Collective. `advantages` are per token.
+/// of the policy that generated it. What is chosen thus depends on neither micro-batches nor
+/// workers. Of candidates for kClip a token is drawn by a hash of what was said up to it. At least
+/// one token a mini-batch counts for the shares. Collective. `advantages` are per token.
 runtime::Result<std::vector<float>> covariant_tokens(
     CovarianceChoice choice, const RolloutBatch& batch, std::span<const float> advantages,
     std::span<const MiniBatch> mini_batches, const CovarianceOptions& options, DataRanks& ranks);

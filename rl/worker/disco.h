@@ -1,5 +1,5 @@
 // DisCO; Li et al. 2025, arXiv:2505.12366. Right responses are to score above wrong ones of the
-// same prompt, while the policy stays near the one that drew them.
+// same prompt, while the policy stays near the one that generated them.
 #pragma once
 
 #include <span>

@@ -17,7 +17,7 @@
 
 namespace rl {
 
-/// The divergence KL(policy || teacher), estimated at each token that the policy drew.
+/// The divergence KL(policy || teacher), estimated at each token that the policy generated.
 struct DistillationObjective {
   KlPenalty estimator;             // its value is a token's loss
   std::optional<double> loss_max;  // of a token's loss, either side of 0; nothing: no bound

@@ -10,7 +10,7 @@ namespace rl {
 struct ObjectiveInputs {
   at::Tensor logprobs_BT;      // of the policy, with graph
   at::Tensor entropy_BT;       // of the policy, with graph
-  at::Tensor old_logprobs_BT;  // of the policy that drew the samples
+  at::Tensor old_logprobs_BT;  // of the policy that generated the samples
   at::Tensor reference_BT;     // log-probs; undefined without a KL loss
   at::Tensor advantages_BT;
   at::Tensor mask_BT;

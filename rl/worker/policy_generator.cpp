@@ -108,7 +108,8 @@ Result<RolloutBatch> PolicyGenerator::generate_with(const PromptBatch& prompts,
   }
   RolloutBatch batch;
   batch.prompts = prompts.ids;
-  const auto here = weights_.bring();  // also where there is nothing to draw: others may need it
+  const auto here =
+      weights_.bring();  // also where there is nothing to generate: others may need it
   if (!here.ok()) return here.status();
   if (requests.empty()) return batch;
   Engine::OnStep on_step;

@@ -31,7 +31,7 @@ struct PartialBatch {
   RolloutBatch batch;                  // of the prompts that are finished
   std::vector<std::int64_t> finished;  // which they are: indices into all prompts, ascending
   std::vector<std::int64_t>
-      oldest;  // per sample: the first and the last version of the weights that drew it
+      oldest;  // per sample: the first and the last version of the weights that made it
   std::vector<std::int64_t> newest;
   std::vector<PartialPrompt> rest;
 };
@@ -71,7 +71,7 @@ class PolicyGenerator {
   runtime::Result<PartialBatch> generate_partially(const PartialPrompts& prompts,
                                                    const PartialPlan& plan, std::uint64_t version);
 
-  /// Of the samples drawn since this was asked last: what became of calls of tools. Empty without
+  /// Of the samples generated since the last call: what became of calls of tools. Empty without
   /// several turns.
   Metrics take_generation_metrics() { return agent_ ? agent_->take_metrics() : Metrics(); }
 

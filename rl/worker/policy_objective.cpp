@@ -120,7 +120,7 @@ struct Surrogate {
   at::Tensor clipped_lower_BT;
 };
 
-// Losses that weigh each token by its ratio to the policy that drew it. Nothing: another kind.
+// Losses that weigh each token by its ratio to the policy that generated it. Nothing: another kind.
 std::optional<PolicyLoss> ratio_loss(const PolicyObjective& objective, const ObjectiveInputs& in) {
   const auto ratio_BT = [&] { return importance_ratio(in.logprobs_BT, in.old_logprobs_BT); };
   switch (objective.mode) {

@@ -317,8 +317,8 @@ Status check_lengths(const Config& config, const PolicyOptions& options,
   return {};
 }
 
-// In bf16 the old log-probs are those of the present weights; of samples that other weights drew
-// they are not.
+// In bf16 the old log-probs are those of the present weights; of samples that other weights
+// generated they are not.
 Status settle_precision(const Config& config, ConfigReader& read, PolicyOptions& options) {
   const std::string key = std::string(kActor) + "fsdp_config.dtype";
   const bool replays = read.find_bool("sample_store.enable").value_or(false);

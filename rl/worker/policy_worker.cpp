@@ -85,7 +85,7 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
   if (tokenizer.ok() && tokenizer->eos_id()) engine_options.end_ids = {*tokenizer->eos_id()};
   if (options.agent) {
     engine_options.prefix_caching =
-        PrefixCaching::kKeep;  // while all wait for tools, too; draw() forgets it
+        PrefixCaching::kKeep;  // while all wait for tools, too; generate() forgets it
   }
   Result<std::unique_ptr<Conversations>> agent = make_conversations(options, std::move(tokenizer));
   if (!agent.ok()) return agent.status();

@@ -37,8 +37,8 @@
 
 namespace runtime {
 
-/// Size: the answers of link_'s requests and of each frame have a function, under one lock that
-/// keeps the order of calls.
+/// The caller's end of one actor: its calls, in order, and their results. Size: the answers of
+/// link_'s requests and of each frame have a function, under one lock that keeps the order.
 class ActorClient final : public std::enable_shared_from_this<ActorClient>,
                           public WorkerLink::User,
                           private ActorLink::Requests {

@@ -20,6 +20,13 @@ done
 found=$(find "$prefix/include" -name '*.capnp*')
 [ -z "$found" ] || fail "generated headers were installed, and no public header needs them: $found"
 
+sections=$(readelf -S -W "$prefix/bin/starling")
+if [[ $sections == *.debug_info* ]]; then fail "the program has its debug information in it"; fi
+[[ $sections == *.gnu_debuglink* ]] || fail "the program does not name the file of its debug information"
+debug=$prefix/bin/.debug/starling.debug
+[ -f "$debug" ] || fail "the program's debug information was not installed"
+[[ $(readelf -S -W "$debug" 2>/dev/null) == *.debug_info* ]] || fail "$debug has no debug information"
+
 said=$("$prefix/bin/starling" --version)
 [ "$said" = "starling $version" ] || fail "the program says '$said', the project is $version"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a user's file compiles with rl/rl.h: a limited number of headers of rl.
+"""A limit on the number of rl's headers that a user's file compiles with rl/rl.h.
 
 header_reach.py SOURCE_DIR
 """

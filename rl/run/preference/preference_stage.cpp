@@ -95,11 +95,11 @@ std::vector<PreferencePasses> PreferenceStage::passes_of(const PreferenceStep& s
 
 Result<Metrics> PreferenceStage::step(double learning_rate) {
   const auto reports =
-      workers_.fetch(&PreferenceActor::update, split(drawn_.batches), split(passes_of(drawn_)),
-                     PreferenceTotals{drawn_.rows, drawn_.wanted}, learning_rate);
+      workers_.fetch(&PreferenceActor::update, split(batch_.batches), split(passes_of(batch_)),
+                     PreferenceTotals{batch_.rows, batch_.wanted}, learning_rate);
   if (!reports.ok()) return reports.status();
   Metrics metrics = below("train/", *reports);
-  metrics["train/global_tokens"] = static_cast<double>(drawn_.tokens);
+  metrics["train/global_tokens"] = static_cast<double>(batch_.tokens);
   return metrics;
 }
 

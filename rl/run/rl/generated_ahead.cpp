@@ -62,22 +62,22 @@ Result<GeneratedSamples> GeneratedAhead::generate(const SampleRequest& request, 
     return filled;  // of the first step; later ones find what the step before has asked for
   Ahead now = std::move(ahead_.front());
   ahead_.pop_front();
-  GeneratedSamples drawn{.prompts = std::move(now.prompts), .generated = std::move(now.restored)};
-  if (drawn.generated.empty()) {
+  GeneratedSamples samples{.prompts = std::move(now.prompts), .generated = std::move(now.restored)};
+  if (samples.generated.empty()) {
     auto generated = calls_.finish(now.generated);
     if (!generated.ok()) return generated.status().with_context("the rollout workers");
-    drawn.generated = std::move(*generated);
+    samples.generated = std::move(*generated);
   }
   timer.lap("gen");
   if (step < options_.total_steps) {
     if (const Status filled = fill(step + 1, steps_done); !filled.ok()) return filled;
     timer.lap("sync_rollout_weights");  // verl's name for it
   }
-  std::size_t samples = 0;
-  for (const Generated& part : drawn.generated) samples += part.summary.response_tokens.size();
-  const std::vector<std::int64_t> drew(samples, now.weights);
-  add_staleness(drawn.metrics, {.oldest = drew, .newest = drew}, steps_done);
-  return drawn;
+  std::size_t count = 0;
+  for (const Generated& part : samples.generated) count += part.summary.response_tokens.size();
+  const std::vector<std::int64_t> versions(count, now.weights);
+  add_staleness(samples.metrics, {.oldest = versions, .newest = versions}, steps_done);
+  return samples;
 }
 
 std::vector<StateFile> GeneratedAhead::state_files() const {

@@ -75,29 +75,29 @@ Result<GeneratedSamples> GeneratedPartially::generate(const SampleRequest& reque
                                          static_cast<std::uint64_t>(steps_done));
   if (!parts.ok()) return parts.status();
 
-  GeneratedSamples drawn{.prompts = {.shards = std::move(now),
-                                     .batches = {},
-                                     .tasks = std::vector<std::vector<RewardTask>>(workers),
-                                     .epoch = on_their_way_.epoch},
-                         .generated = {}};
+  GeneratedSamples samples{.prompts = {.shards = std::move(now),
+                                       .batches = {},
+                                       .tasks = std::vector<std::vector<RewardTask>>(workers),
+                                       .epoch = on_their_way_.epoch},
+                           .generated = {}};
   VersionSpans versions;
   double begun_again = 0;
   for (std::size_t worker = 0; worker < workers; ++worker) {
     PartlyGenerated& part = (*parts)[worker];
     std::vector<PartialTask>& tasks = on_their_way_.tasks[worker];
     for (const std::int64_t row : part.finished)
-      drawn.prompts.tasks[worker].push_back(std::move(tasks[static_cast<std::size_t>(row)].task));
+      samples.prompts.tasks[worker].push_back(std::move(tasks[static_cast<std::size_t>(row)].task));
     for (auto row = part.finished.rbegin(); row != part.finished.rend(); ++row)
       tasks.erase(tasks.begin() + static_cast<std::ptrdiff_t>(*row));
     on_their_way_.partial[worker] = std::move(part.rest);
-    drawn.generated.push_back(std::move(part.generated));
+    samples.generated.push_back(std::move(part.generated));
     versions.oldest.insert(versions.oldest.end(), part.oldest.begin(), part.oldest.end());
     versions.newest.insert(versions.newest.end(), part.newest.begin(), part.newest.end());
     begun_again += static_cast<double>(plans[worker].restart);
   }
-  add_staleness(drawn.metrics, versions, steps_done);
-  drawn.metrics["training/off_policy/begun_anew"] = begun_again;
-  return drawn;
+  add_staleness(samples.metrics, versions, steps_done);
+  samples.metrics["training/off_policy/begun_anew"] = begun_again;
+  return samples;
 }
 
 std::vector<StateFile> GeneratedPartially::state_files() const {

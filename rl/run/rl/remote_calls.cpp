@@ -102,7 +102,7 @@ Result<std::vector<Generated>> RemoteBatches::collect(const BatchRefs& batches,
 
 Result<std::vector<Generated>> RemoteBatches::leave_out(const BatchRefs& batches,
                                                         const SampleMarks& marks) {
-  return roles_.reward.fetch(&RewardActor::without, split(batches), split(marks));
+  return roles_.reward.fetch(&RewardActor::exclude_samples, split(batches), split(marks));
 }
 
 Result<ObjectRef<RolloutBatch>> RemoteBatches::put(const RolloutBatch& batch) {
@@ -151,7 +151,7 @@ Result<std::vector<Referenced>> RemoteReference::score_some(const BatchRefs& bat
 Result<std::vector<Referenced>> RemoteReference::leave_out(const BatchRefs& batches,
                                                            const std::vector<Referenced>& said,
                                                            const SampleMarks& marks) {
-  return group_.fetch(&ReferenceActor::without, split(batches),
+  return group_.fetch(&ReferenceActor::exclude_samples, split(batches),
                       split(select(said, &Referenced::logprobs)),
                       split(select(said, &Referenced::kl_penalties)), split(marks));
 }

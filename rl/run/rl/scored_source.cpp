@@ -24,15 +24,15 @@ void mark_groups_too_small(StepBatch& batch, std::int64_t size_min) {
 }  // namespace
 
 Result<StepBatch> ScoredSource::next(const SampleRequest& request, StepTimer& timer) {
-  Result<GeneratedSamples> drawn = generator_->generate(request, timer);
-  if (!drawn.ok()) return drawn.status();
-  const std::vector<PromptBatch> prompts = std::move(drawn->prompts.batches);
+  Result<GeneratedSamples> samples = generator_->generate(request, timer);
+  if (!samples.ok()) return samples.status();
+  const std::vector<PromptBatch> prompts = std::move(samples->prompts.batches);
   Result<StepBatch> batch =
-      StepBatch::of(std::move(drawn->prompts), drawn->generated, options_.samples_per_prompt);
+      StepBatch::of(std::move(samples->prompts), samples->generated, options_.samples_per_prompt);
   if (!batch.ok()) return batch.status();
-  batch->metrics = std::move(drawn->metrics);
+  batch->metrics = std::move(samples->metrics);
   std::vector<Metrics> of_workers;
-  for (const Generated& part : drawn->generated) of_workers.push_back(part.summary.metrics);
+  for (const Generated& part : samples->generated) of_workers.push_back(part.summary.metrics);
   batch->metrics.merge(sum_metrics(of_workers));
   timer.lap("gen");
   Status status = reader_.compare(prompts, *batch, timer);

@@ -62,7 +62,7 @@ Result<StepBatch> StepBatch::of(StepPrompts prompts, const std::vector<Generated
           {.prompt = prompt,
            .row = is_known ? prompts.rows[static_cast<std::size_t>(prompt)] : -1,
            .task = std::move(prompts.tasks[worker][i]),
-           .drawn = {static_cast<std::int64_t>(worker), static_cast<std::int64_t>(i)},
+           .origin = {static_cast<std::int64_t>(worker), static_cast<std::int64_t>(i)},
            .samples = std::vector<Sample>(static_cast<std::size_t>(samples_per_prompt))});
     }
   }
@@ -162,8 +162,8 @@ Status StepBatch::take(const std::vector<Generated>& generated) {
 Status StepBatch::take_scores(std::vector<RewardReport> made) {
   for (WorkerShare& share : shares) {
     for (SampleGroup& group : share.groups) {
-      const RewardReport& report = made[static_cast<std::size_t>(group.drawn.worker)];
-      const std::size_t first = static_cast<std::size_t>(group.drawn.row) * group.samples.size();
+      const RewardReport& report = made[static_cast<std::size_t>(group.origin.worker)];
+      const std::size_t first = static_cast<std::size_t>(group.origin.row) * group.samples.size();
       if (report.scores.size() < first + group.samples.size())
         return runtime::internal_error("the reward scored another number of samples");
       for (std::size_t i = 0; i < group.samples.size(); ++i)

@@ -49,8 +49,8 @@ struct SampleGroup {
   std::int64_t prompt = 0;  // its number in the step
   std::int64_t row = -1;    // of the data set; -1: unknown
   RewardTask task = {};
-  std::int64_t leaf = 0;   // of its mini-batch, see GradientRound
-  PromptPlace drawn = {};  // the samples' worker, and their row in its batch
+  std::int64_t leaf = 0;    // of its mini-batch, see GradientRound
+  PromptPlace origin = {};  // the samples' worker, and their row in its batch
   std::vector<Sample> samples = {};
 };
 

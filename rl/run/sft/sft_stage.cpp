@@ -72,14 +72,14 @@ Status SftStage::start(runtime::Runtime& runtime, const StageSetup& setup,
 Result<Metrics> SftStage::step(double learning_rate) {
   std::vector<SupervisedPlan> plans;
   for (LearningPasses& passes : plan_learning(
-           lengths_of(drawn_), of_each(setup_.options.micro_batch, drawn_), drawn_.leaves))
-    plans.push_back({drawn_.learned_tokens, learning_rate, std::move(passes.micro_batches),
+           lengths_of(batch_), of_each(setup_.options.micro_batch, batch_), batch_.leaves))
+    plans.push_back({batch_.learned_tokens, learning_rate, std::move(passes.micro_batches),
                      std::move(passes.rounds)});
-  const auto reports = workers_.fetch(&SftActor::update, split(drawn_.batches), split(plans));
+  const auto reports = workers_.fetch(&SftActor::update, split(batch_.batches), split(plans));
   if (!reports.ok()) return reports.status();
   Metrics metrics = sum_metrics(*reports);
-  metrics["train/global_tokens"] = static_cast<double>(drawn_.tokens);
-  metrics["train/learned_tokens"] = static_cast<double>(drawn_.learned_tokens);
+  metrics["train/global_tokens"] = static_cast<double>(batch_.tokens);
+  metrics["train/learned_tokens"] = static_cast<double>(batch_.learned_tokens);
   return metrics;
 }
 

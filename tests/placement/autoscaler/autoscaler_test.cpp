@@ -1,4 +1,4 @@
-// What the autoscaler asks of the head and of its provider, and in which order.
+// The requests of the autoscaler to the head and to its provider, and their order.
 #include "placement/autoscaler/autoscaler.h"
 
 #include <gtest/gtest.h>

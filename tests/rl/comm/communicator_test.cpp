@@ -11,6 +11,7 @@
 
 #include "rl/comm/gloo_communicator.h"
 #include "rl/comm/thread_links.h"
+#include "tests/support/eventually.h"
 
 namespace rl {
 namespace {
@@ -229,11 +230,11 @@ TEST_P(CommunicatorTest, AbortEndsAnOperationFromAnotherThread) {
   std::atomic<int> ended = 0;
   on_ranks(GetParam(), 3, [&](Communicator& group) {
     if (group.rank() == 2) {
-      while (ended < 2) std::this_thread::yield();
+      EXPECT_TRUE(support::eventually([&] { return ended == 2; }));
       return;
     }
     std::thread watch([&group] {
-      while (group.pulse().operations == 0) std::this_thread::yield();
+      EXPECT_TRUE(support::eventually([&] { return group.pulse().operations > 0; }));
       group.abort(runtime::cancelled("rank 2 makes no progress"));
     });
     std::vector<float> values(100);
@@ -250,11 +251,11 @@ TEST_P(CommunicatorTest, AbortGivesItsReason) {
   std::atomic<bool> ended = false;
   on_ranks(GetParam(), 2, [&](Communicator& group) {
     if (group.rank() == 1) {
-      while (!ended) std::this_thread::yield();
+      EXPECT_TRUE(support::eventually([&] { return ended.load(); }));
       return;
     }
     std::thread watch([&group] {
-      while (group.pulse().operations == 0) std::this_thread::yield();
+      EXPECT_TRUE(support::eventually([&] { return group.pulse().operations > 0; }));
       group.abort(runtime::cancelled("rank 1 makes no progress"));
     });
     const runtime::Status failed = group.barrier("the start");

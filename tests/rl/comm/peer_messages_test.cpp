@@ -10,6 +10,7 @@
 
 #include "rl/comm/shared_memory_links.h"
 #include "rl/comm/thread_links.h"
+#include "tests/support/eventually.h"
 
 namespace rl {
 namespace {
@@ -124,7 +125,7 @@ TEST_P(PeerMessagesTest, AnAbortEndsAWaitWithItsReason) {
     const auto message = all[0]->receive(1, 0, "rows");
     EXPECT_EQ(message.status().code(), runtime::ErrorCode::kCancelled);
   });
-  while (!all[0]->pulse().waiting) std::this_thread::yield();
+  EXPECT_TRUE(support::eventually([&] { return all[0]->pulse().waiting; }));
   all[0]->abort(runtime::Status(runtime::ErrorCode::kCancelled, "the run ends"));
   waiting.join();
 }

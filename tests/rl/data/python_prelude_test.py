@@ -1,4 +1,4 @@
-"""What programs that read data have in common."""
+"""Tests of the common beginning of programs that read data."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Which rows come next, by a sampler class."""
+"""Tests of the program that asks a sampler class for the next rows."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-// What the client makes of a hub's answers, odd ones above all. A whole hub is hub_test.cpp's.
+// The client's reading of a hub's answers, odd ones above all. A whole hub is hub_test.cpp's.
 #include "rl/hub/hub_client.h"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 namespace rl {
 namespace {
 
-ModelConfig small_config() {
+ModelConfig quantized_config() {
   ModelConfig config;
   config.family = "llama";
   config.hidden_size = 72;  // a group and a bit
@@ -49,7 +49,7 @@ std::vector<float> logprobs(const Transformer& model, const PackedBatch& batch,
 }
 
 TEST(QuantizedWeights, FindsRowsOfLinearLayersAlone) {
-  const ModelConfig config = small_config();
+  const ModelConfig config = quantized_config();
   kernel::ThreadPool pool(1);
   const Parameters parameters = Parameters::random(config, 1);
   const auto weights = quantize(config, parameters, pool);
@@ -73,7 +73,7 @@ TEST(QuantizedWeights, FindsRowsOfLinearLayersAlone) {
 }
 
 TEST(QuantizedWeights, RoundsATiedEmbeddingAsTheOutputLayer) {
-  ModelConfig config = small_config();
+  ModelConfig config = quantized_config();
   config.tie_word_embeddings = true;
   kernel::ThreadPool pool(1);
   const Parameters parameters = Parameters::random(config, 1);
@@ -106,7 +106,7 @@ TEST(QuantizedWeights, LeavesRoutersAlone) {
 }
 
 TEST(QuantizedWeights, TakesAQuarterAndTheScales) {
-  const ModelConfig config = small_config();
+  const ModelConfig config = quantized_config();
   kernel::ThreadPool pool(1);
   const Parameters parameters = Parameters::random(config, 1);
   // 72 columns: 80 bytes and two scales a row; 130: 144 and three.
@@ -116,7 +116,7 @@ TEST(QuantizedWeights, TakesAQuarterAndTheScales) {
 }
 
 TEST(QuantizedWeights, AreReadByPassesThatAreGivenThem) {
-  const ModelConfig config = small_config();
+  const ModelConfig config = quantized_config();
   const Transformer model(config, Parameters::random(config, 2));
   const auto weights = quantize(config, model.parameters(), model.pool());
   const PackedBatch batch = one_sequence(40);

@@ -10,24 +10,10 @@
 #include "rl/model/bound_weights.h"
 #include "rl/model/family.h"
 #include "rl/model/pass_team.h"
+#include "tests/rl/plan/small_config.h"
 
 namespace rl {
 namespace {
-
-ModelConfig bound_config() {
-  ModelConfig config;
-  config.family = "llama";
-  config.hidden_size = 8;
-  config.layers = 2;
-  config.heads = 2;
-  config.kv_heads = 1;
-  config.head_dim = 4;
-  config.intermediate_size = 16;
-  config.vocab_size = 32;
-  config.max_position_embeddings = 64;
-  config.tie_word_embeddings = true;
-  return config;
-}
 
 class WeightBinderTest : public ::testing::Test {
  protected:
@@ -41,7 +27,7 @@ class WeightBinderTest : public ::testing::Test {
   // The place of what a view shows in the arena that it is a view of.
   static std::int64_t place(const at::Tensor& view) { return view.storage_offset(); }
 
-  const ModelConfig config_ = bound_config();
+  const ModelConfig config_ = small_config();
   const ModelPlan plan_ = plan_of(config_);
   const Parameters values_ = Parameters::random(config_, 1);
   GradientArena gradients_{Parameters::zeros(config_)};

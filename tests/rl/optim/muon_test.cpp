@@ -8,30 +8,23 @@
 
 #include "rl/comm/communicator.h"
 #include "rl/optim/matrix_exchange.h"
+#include "tests/rl/optim/fixed_numbers.h"
 
 namespace rl {
 namespace {
-
-// As in sgd_test.cpp.
-std::vector<float> numbers(int count, int k) {
-  std::vector<float> values;
-  for (int i = 0; i < count; ++i)
-    values.push_back(static_cast<float>((i * 37 + k * 11) % 23 - 11) / 10.0F);
-  return values;
-}
 
 // A matrix of 4 x 3 at 16, and nothing else that moves.
 void take_three_steps(bool match_adamw, std::vector<float>& moved) {
   kernel::ThreadPool pool(1);
   const auto alone = make_single_communicator();
   std::vector<float> weights(32, 0.0F);
-  const std::vector<float> matrix = numbers(12, 1);
+  const std::vector<float> matrix = testing::fixed_numbers(12, 1);
   std::copy(matrix.begin(), matrix.end(), weights.begin() + 16);
   Muon muon(MatrixExchange(*alone, 32, {{16, 4, 3}}, {}), {},
             {.match_adamw = match_adamw, .weight_decay = 0.05F}, {});
   for (int t = 0; t < 3; ++t) {
     std::vector<float> gradients(32, 0.0F);
-    const std::vector<float> g = numbers(12, t + 2);
+    const std::vector<float> g = testing::fixed_numbers(12, t + 2);
     std::copy(g.begin(), g.end(), gradients.begin() + 16);
     ASSERT_TRUE(muon.step(pool, weights, gradients, 0.1F, 1.0F).ok());
   }
@@ -73,13 +66,13 @@ TEST(Muon, StepsAsPyTorchDoes) {
 TEST(Muon, TheRestIsAdamWs) {
   kernel::ThreadPool pool(1);
   const auto alone = make_single_communicator();
-  std::vector<float> mine = numbers(32, 3);
+  std::vector<float> mine = testing::fixed_numbers(32, 3);
   std::vector<float> theirs = mine;
   Muon muon(MatrixExchange(*alone, 32, {{16, 4, 4}}, {}), {{0, 16}}, {}, {});
   AdamW adam(32, {{0, 16}}, {});
   for (int t = 0; t < 2; ++t) {
-    ASSERT_TRUE(muon.step(pool, mine, numbers(32, t), 1e-2F, 0.5F).ok());
-    ASSERT_TRUE(adam.step(pool, theirs, numbers(32, t), 1e-2F, 0.5F).ok());
+    ASSERT_TRUE(muon.step(pool, mine, testing::fixed_numbers(32, t), 1e-2F, 0.5F).ok());
+    ASSERT_TRUE(adam.step(pool, theirs, testing::fixed_numbers(32, t), 1e-2F, 0.5F).ok());
   }
   for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(mine[i], theirs[i]) << i;
   EXPECT_NE(mine[20], theirs[20]);

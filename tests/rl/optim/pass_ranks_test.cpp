@@ -1,4 +1,4 @@
-// What a rank's links say of it to who watches. That teams compute right is any_mesh_test.cpp's.
+// The state that a rank's links show to a watcher. That teams compute right is any_mesh_test.cpp's.
 #include "rl/optim/pass_ranks.h"
 
 #include <gtest/gtest.h>

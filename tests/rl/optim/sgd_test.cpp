@@ -4,23 +4,17 @@
 
 #include <algorithm>
 
+#include "tests/rl/optim/fixed_numbers.h"
+
 namespace rl {
 namespace {
 
-// ((37 i + 11 k) mod 23 - 11) / 10: numbers that a Python program makes alike.
-std::vector<float> sgd_numbers(int count, int k) {
-  std::vector<float> values;
-  for (int i = 0; i < count; ++i)
-    values.push_back(static_cast<float>((i * 37 + k * 11) % 23 - 11) / 10.0F);
-  return values;
-}
-
 std::vector<float> three_sgd_steps(const SgdOptions& options) {
   kernel::ThreadPool pool(2);
-  std::vector<float> weights = sgd_numbers(6, 1);
+  std::vector<float> weights = testing::fixed_numbers(6, 1);
   Sgd sgd(6, {{0, 6}}, options);
   for (int t = 0; t < 3; ++t)
-    EXPECT_TRUE(sgd.step(pool, weights, sgd_numbers(6, t + 2), 0.1F, 1.0F).ok());
+    EXPECT_TRUE(sgd.step(pool, weights, testing::fixed_numbers(6, t + 2), 0.1F, 1.0F).ok());
   return weights;
 }
 
@@ -48,15 +42,15 @@ TEST(Sgd, DecaysOnlyWhatIsAskedForAndScalesGradients) {
 
 TEST(Sgd, ContinuesFromSavedState) {
   kernel::ThreadPool pool(1);
-  std::vector<float> through = sgd_numbers(6, 1);
+  std::vector<float> through = testing::fixed_numbers(6, 1);
   Sgd one(6, {}, {.momentum = 0.9F});
-  ASSERT_TRUE(one.step(pool, through, sgd_numbers(6, 2), 0.1F, 1.0F).ok());
+  ASSERT_TRUE(one.step(pool, through, testing::fixed_numbers(6, 2), 0.1F, 1.0F).ok());
   std::vector<float> resumed = through;
   Sgd two(6, {}, {.momentum = 0.9F});
   std::ranges::copy(one.state()[0].values, two.state()[0].values.begin());
   two.set_steps(one.steps());
-  ASSERT_TRUE(one.step(pool, through, sgd_numbers(6, 3), 0.1F, 1.0F).ok());
-  ASSERT_TRUE(two.step(pool, resumed, sgd_numbers(6, 3), 0.1F, 1.0F).ok());
+  ASSERT_TRUE(one.step(pool, through, testing::fixed_numbers(6, 3), 0.1F, 1.0F).ok());
+  ASSERT_TRUE(two.step(pool, resumed, testing::fixed_numbers(6, 3), 0.1F, 1.0F).ok());
   EXPECT_EQ(through, resumed);
 }
 

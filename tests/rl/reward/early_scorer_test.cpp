@@ -26,7 +26,7 @@ std::vector<ScoreRequest> requests(const std::vector<std::string>& responses) {
   return all;
 }
 
-// Scores by length. "wait" does not return before let_go(); "wrong" fails the call.
+// Scores by length. "wait" does not return before the gate opens; "wrong" fails the call.
 class EarlyLengths : public Scorer {
  public:
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> asked) override {

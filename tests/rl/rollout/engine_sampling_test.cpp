@@ -90,19 +90,19 @@ TEST_F(EngineSampling, StopStringsEndACompletionWhereTheyBegin) {
 
 TEST_F(EngineSampling, BestOfReturnsTheLikeliest) {
   Request request = sampled_request({5, 6, 7}, 10, 3, 6);
-  std::vector<Completion> drawn = all(request);
+  std::vector<Completion> sampled = all(request);
   const auto mean = [](const Completion& completion) {
     double sum = 0;
     for (const float logprob : completion.logprobs) sum += double{logprob};
     return sum / static_cast<double>(completion.logprobs.size());
   };
-  std::stable_sort(drawn.begin(), drawn.end(),
+  std::stable_sort(sampled.begin(), sampled.end(),
                    [&](const Completion& a, const Completion& b) { return mean(a) > mean(b); });
   request.n = 2;
   request.best_of = 6;
   const std::vector<Completion> best = all(request);
   ASSERT_EQ(best.size(), 2U);
-  for (std::size_t i = 0; i < 2; ++i) expect_same_completion(best[i], drawn[i]);
+  for (std::size_t i = 0; i < 2; ++i) expect_same_completion(best[i], sampled[i]);
 }
 
 TEST_F(EngineSampling, TopLogprobsHoldTheChosenBitsAndTheLikeliest) {

@@ -66,22 +66,22 @@ TEST(PartialRollout, InPiecesSamplesAreThoseOfOneGo) {
     for (std::int64_t i = 0; i < 10; ++i) numbers.push_back(i);
     int pieces = 0, partial = 0;
     for (; !left.empty(); ++pieces) {
-      const auto draw = generate_partially(
+      const auto generated = generate_partially(
           *engine, like(), left,
           {.prompts = std::min<std::int64_t>(3, static_cast<std::int64_t>(left.size()))});
-      ASSERT_TRUE(draw.ok()) << draw.status().to_string();
-      ASSERT_EQ(draw->finished.size(), std::min<std::size_t>(3, left.size()));
-      EXPECT_TRUE(std::is_sorted(draw->finished.begin(), draw->finished.end()));
-      for (std::size_t i = 0; i < draw->finished.size(); ++i) {
+      ASSERT_TRUE(generated.ok()) << generated.status().to_string();
+      ASSERT_EQ(generated->finished.size(), std::min<std::size_t>(3, left.size()));
+      EXPECT_TRUE(std::is_sorted(generated->finished.begin(), generated->finished.end()));
+      for (std::size_t i = 0; i < generated->finished.size(); ++i) {
         const auto& of_prompt = expected[static_cast<std::size_t>(
-            numbers[static_cast<std::size_t>(draw->finished[i])])];
-        ASSERT_EQ(draw->completions[i].size(), of_prompt.size());
+            numbers[static_cast<std::size_t>(generated->finished[i])])];
+        ASSERT_EQ(generated->completions[i].size(), of_prompt.size());
         for (std::size_t sample = 0; sample < of_prompt.size(); ++sample)
-          expect_same_rest(draw->completions[i][sample], of_prompt[sample]);
+          expect_same_rest(generated->completions[i][sample], of_prompt[sample]);
       }
-      for (auto row = draw->finished.rbegin(); row != draw->finished.rend(); ++row)
+      for (auto row = generated->finished.rbegin(); row != generated->finished.rend(); ++row)
         numbers.erase(numbers.begin() + *row);
-      left = draw->rest;
+      left = generated->rest;
       for (const PartialPrompt& prompt : left) {
         for (const PartialSample& sample : prompt.samples)
           partial += sample.ids.empty() || sample.finished ? 0 : 1;
@@ -101,18 +101,18 @@ TEST(PartialRollout, WhatWasDrawnByOtherWeightsStays) {
   const auto before = whole(*model, prompts);
   const auto engine = make_engine(*model);
   engine->weights_changed(3);
-  auto draw = generate_partially(*engine, like(), prompts, {.prompts = 2});
-  ASSERT_TRUE(draw.ok());
-  const std::vector<PartialPrompt> rest = draw->rest;
+  auto generated = generate_partially(*engine, like(), prompts, {.prompts = 2});
+  ASSERT_TRUE(generated.ok());
+  const std::vector<PartialPrompt> rest = generated->rest;
   model->parameters().arena().copy_(other->parameters().arena());
   engine->weights_changed(4);
-  draw = generate_partially(*engine, like(), rest, {.prompts = 4});
-  ASSERT_TRUE(draw.ok()) << draw.status().to_string();
-  EXPECT_TRUE(draw->rest.empty());
+  generated = generate_partially(*engine, like(), rest, {.prompts = 4});
+  ASSERT_TRUE(generated.ok()) << generated.status().to_string();
+  EXPECT_TRUE(generated->rest.empty());
   int mixed = 0;
   for (std::size_t row = 0; row < rest.size(); ++row) {
     for (std::size_t i = 0; i < 3; ++i) {
-      const Completion& completion = draw->completions[row][i];
+      const Completion& completion = generated->completions[row][i];
       const PartialSample& partial = rest[row].samples[i];
       ASSERT_GE(completion.ids.size(), partial.ids.size());
       EXPECT_TRUE(std::equal(partial.ids.begin(), partial.ids.end(), completion.ids.begin()));
@@ -172,11 +172,11 @@ TEST(PartialRollout, RefusesWhatDoesNotFit) {
   const auto engine = make_engine(*model);
   const auto message = [&](const std::vector<PartialPrompt>& prompts, const Request& request,
                            const PartialPlan& plan) {
-    const auto draw = generate_partially(*engine, request, prompts, plan);
-    EXPECT_FALSE(draw.ok());
+    const auto generated = generate_partially(*engine, request, prompts, plan);
+    EXPECT_FALSE(generated.ok());
     EXPECT_TRUE(engine->idle());
     EXPECT_EQ(engine->cache().free_blocks(), engine->cache().blocks());
-    return draw.status().message();
+    return generated.status().message();
   };
   const auto with = [](std::vector<PartialSample> samples) {
     return std::vector<PartialPrompt>{{.ids = {3}, .seed = 1},

@@ -40,7 +40,7 @@ class ScriptedStage final : public DataStage {
   RowLengths row_lengths() const override { return {}; }
   Status start(runtime::Runtime&, const StageSetup&, const WorkerSlots&) override { return {}; }
   std::vector<ProfiledGroup> profiled_groups() const override { return {}; }
-  Status draw() override { return done("draw"); }
+  Status next_batch() override { return done("next_batch"); }
   Result<Metrics> step(double learning_rate) override {
     rates.push_back(learning_rate);
     if (const Status taken = done("step"); !taken.ok()) return taken;
@@ -129,7 +129,7 @@ class DataTrainingTest : public ::testing::Test {
 TEST_F(DataTrainingTest, AStepIsDrawnTakenAtItsRateAndMeasured) {
   DataTraining training = this->training();
   const StageStep first = taken(training, 1), second = taken(training, 2);
-  EXPECT_EQ(stage_.log, (StageLog{"draw", "step", "draw", "step"}));
+  EXPECT_EQ(stage_.log, (StageLog{"next_batch", "step", "next_batch", "step"}));
   EXPECT_EQ(stage_.rates, (std::vector<double>{0.05, 0.1}));
   EXPECT_TRUE(second.broken.ok());
   EXPECT_TRUE(second.diverged.ok());
@@ -148,7 +148,7 @@ TEST_F(DataTrainingTest, AStepIsDrawnTakenAtItsRateAndMeasured) {
 
 TEST_F(DataTrainingTest, OnlyAStepWhoseBatchCouldNotBeDrawnCanBeRepeated) {
   DataTraining training = this->training();
-  stage_.fails = {{"draw", runtime::unavailable("no rows")}};
+  stage_.fails = {{"next_batch", runtime::unavailable("no rows")}};
   EXPECT_EQ(training.step(1).status().message(), "no rows");
   EXPECT_TRUE(training.can_repeat_step());
   EXPECT_TRUE(stage_.rates.empty());

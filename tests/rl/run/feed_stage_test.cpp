@@ -100,7 +100,7 @@ class FedStage final : public FeedStage<CountingFeed, LoadingActor, NotedWorkers
   Result<Metrics> validate() override { return Metrics(); }
 
   using FeedStage::validation_steps;
-  const std::vector<std::int64_t>& drawn() const { return drawn_; }
+  const std::vector<std::int64_t>& batch() const { return batch_; }
   NotedWorkers& workers() { return workers_; }
   void fail_next(Status why) { feed_->failure = std::move(why); }
 
@@ -200,30 +200,30 @@ TEST_F(FeedStageTest, WhatIsWrongWithTheRowsSaysOfWhichSplit) {
   }
 }
 
-TEST_F(FeedStageTest, ABatchIsDrawnAndStaysWhereTheNextOneFails) {
+TEST_F(FeedStageTest, ABatchIsTakenAndStaysWhereTheNextOneFails) {
   ASSERT_TRUE(stage_.open(setup_).ok());
-  ASSERT_TRUE(stage_.draw().ok());
-  EXPECT_EQ(stage_.drawn(), (Numbers{0, 1, 2, 3}));
-  ASSERT_TRUE(stage_.draw().ok());
-  EXPECT_EQ(stage_.drawn(), (Numbers{4, 5, 6, 7}));
+  ASSERT_TRUE(stage_.next_batch().ok());
+  EXPECT_EQ(stage_.batch(), (Numbers{0, 1, 2, 3}));
+  ASSERT_TRUE(stage_.next_batch().ok());
+  EXPECT_EQ(stage_.batch(), (Numbers{4, 5, 6, 7}));
   EXPECT_EQ(stage_.epoch(), 0);
   stage_.fail_next(runtime::unavailable("a file is gone"));
-  EXPECT_EQ(stage_.draw().message(), "a file is gone");
-  EXPECT_EQ(stage_.drawn(), (Numbers{4, 5, 6, 7}));
+  EXPECT_EQ(stage_.next_batch().message(), "a file is gone");
+  EXPECT_EQ(stage_.batch(), (Numbers{4, 5, 6, 7}));
   stage_.fail_next({});
-  ASSERT_TRUE(stage_.draw().ok());
-  EXPECT_EQ(stage_.drawn(), (Numbers{0, 1, 2, 3}));
+  ASSERT_TRUE(stage_.next_batch().ok());
+  EXPECT_EQ(stage_.batch(), (Numbers{0, 1, 2, 3}));
   EXPECT_EQ(stage_.epoch(), 1);
 }
 
 TEST_F(FeedStageTest, AnotherRunGoesOnAtItsPosition) {
   ASSERT_TRUE(stage_.open(setup_).ok());
-  ASSERT_TRUE(stage_.draw().ok());
+  ASSERT_TRUE(stage_.next_batch().ok());
   const nlohmann::json position = stage_.position();
-  ASSERT_TRUE(stage_.draw().ok());
+  ASSERT_TRUE(stage_.next_batch().ok());
   ASSERT_TRUE(stage_.resume(position).ok());
-  ASSERT_TRUE(stage_.draw().ok());
-  EXPECT_EQ(stage_.drawn(), (Numbers{4, 5, 6, 7}));
+  ASSERT_TRUE(stage_.next_batch().ok());
+  EXPECT_EQ(stage_.batch(), (Numbers{4, 5, 6, 7}));
   EXPECT_EQ(stage_.resume({{"nothing", 1}}).code(), ErrorCode::kInvalidArgument);
 }
 

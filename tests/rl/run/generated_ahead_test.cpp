@@ -55,9 +55,9 @@ class GeneratedAheadTest : public ::testing::Test {
     StepTimer timer;
     return generator.generate({.step = step}, timer);
   }
-  static std::int64_t tokens(const GeneratedSamples& drawn) {
+  static std::int64_t tokens(const GeneratedSamples& samples) {
     std::int64_t sum = 0;
-    for (const Generated& part : drawn.generated) {
+    for (const Generated& part : samples.generated) {
       for (const std::int64_t count : part.summary.response_tokens) sum += count;
     }
     return sum;

@@ -30,7 +30,7 @@ class NoStage final : public DataStage {
   RowLengths row_lengths() const override { return lengths; }
   Status start(runtime::Runtime&, const StageSetup&, const WorkerSlots&) override { return {}; }
   std::vector<ProfiledGroup> profiled_groups() const override { return {}; }
-  Status draw() override { return {}; }
+  Status next_batch() override { return {}; }
   Result<Metrics> step(double) override { return Metrics(); }
   std::int64_t epoch() const override { return 0; }
   bool validates() const override { return false; }

@@ -285,11 +285,11 @@ TEST_F(DefinitionTest, OnPolicyLossesAreThoseOfTheirNames) {
   const std::string mode = std::string(kActor) + "policy_loss.loss_mode=";
   const std::string taus = std::string(" ") + kActor + "tau_pos=1 " + kActor + "tau_neg=2";
   const nlohmann::json grpo = on_policy("grpo", mode + "vanilla");
-  const std::vector<Sample> drawn = samples("grpo");
-  expect_advantages(drawn, normalized);
-  const double tokens = sum(drawn, token_count);
-  const double sequences = static_cast<double>(drawn.size());
-  const double token_mean = -sum(drawn, weighted_advantage) / tokens;
+  const std::vector<Sample> generated = samples("grpo");
+  expect_advantages(generated, normalized);
+  const double tokens = sum(generated, token_count);
+  const double sequences = static_cast<double>(generated.size());
+  const double token_mean = -sum(generated, weighted_advantage) / tokens;
   EXPECT_GT(std::abs(token_mean), 1e-3)
       << "samples that tell a mean over tokens from one over sequences";
   EXPECT_NEAR(grpo.at("actor/pg_loss").get<double>(), token_mean, 1e-5);
@@ -301,16 +301,17 @@ TEST_F(DefinitionTest, OnPolicyLossesAreThoseOfTheirNames) {
   };
   std::vector<double> over_tokens{grpo.at("actor/grad_norm").get<double>()},
       over_sequences;  // norms of gradients
-  const double gated = -sum(drawn, [](const Sample& s) {
+  const double gated = -sum(generated, [](const Sample& s) {
     return s.advantage * (s.advantage > 0 ? 2.0 : 1.0);
   }) / sequences;
   for (const Case& one :
        {Case{"cispo", mode + "cispo",
-             -sum(drawn, [](const Sample& s) { return s.advantage * s.logprobs; }) / tokens, false},
+             -sum(generated, [](const Sample& s) { return s.advantage * s.logprobs; }) / tokens,
+             false},
         Case{"gspo", mode + "gspo " + kActor + "loss_agg_mode=seq-mean-token-mean",
-             -sum(drawn, [](const Sample& s) { return s.advantage; }) / sequences, true},
+             -sum(generated, [](const Sample& s) { return s.advantage; }) / sequences, true},
         Case{"gmpo", mode + "geo_mean",
-             -sum(drawn, [](const Sample& s) { return s.advantage; }) / sequences, true},
+             -sum(generated, [](const Sample& s) { return s.advantage; }) / sequences, true},
         Case{"sapo", mode + "sapo" + taus, gated, true}}) {
     SCOPED_TRACE(one.name);
     const nlohmann::json step = on_policy(one.name, one.options);
@@ -371,7 +372,7 @@ TEST_F(DefinitionTest, OffPolicyLossesHoldBackWhatTheirNamesSay) {
 TEST_F(DefinitionTest, CreditIsThatOfItsName) {
   const std::string actor = kActor;
   const nlohmann::json grpo = on_policy("grpo", "");
-  const std::vector<Sample> drawn = samples("grpo");
+  const std::vector<Sample> generated = samples("grpo");
 
   const nlohmann::json dr_grpo =
       on_policy("dr_grpo", "algorithm.norm_adv_by_std_in_grpo=false " + actor +
@@ -411,11 +412,11 @@ TEST_F(DefinitionTest, CreditIsThatOfItsName) {
   // From two tokens on the score falls, by 0.5 at four.
   const nlohmann::json overlong = on_policy("overlong", kOverlong);
   const std::vector<Sample> shaped = samples("overlong");
-  ASSERT_EQ(shaped.size(), drawn.size());
+  ASSERT_EQ(shaped.size(), generated.size());
   double taken = 0.0;
-  for (std::size_t i = 0; i < drawn.size(); ++i) {
-    const double penalty = std::min(0.0, -0.25 * (drawn[i].tokens - 2.0));
-    EXPECT_NEAR(shaped[i].score, drawn[i].score + penalty, 1e-6) << i;
+  for (std::size_t i = 0; i < generated.size(); ++i) {
+    const double penalty = std::min(0.0, -0.25 * (generated[i].tokens - 2.0));
+    EXPECT_NEAR(shaped[i].score, generated[i].score + penalty, 1e-6) << i;
     taken += penalty / 16.0;
   }
   EXPECT_LT(taken, 0.0);

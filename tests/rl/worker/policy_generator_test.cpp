@@ -73,7 +73,7 @@ TEST_F(PolicyGeneratorTest, NothingToGenerateNeedsNoWeights) {
   const auto none = generator_.generate(PromptBatch(), /*validation=*/false);
   ASSERT_TRUE(none.ok()) << none.status().to_string();
   EXPECT_EQ(none->samples(), 0);
-  EXPECT_EQ(weights_.brought, 1) << "the other ranks may have something to draw";
+  EXPECT_EQ(weights_.brought, 1) << "the other ranks may have something to generate";
   PromptBatch unseeded = prompts();
   unseeded.seeds.pop_back();
   EXPECT_EQ(generator_.generate(unseeded, false).status().code(),

@@ -81,7 +81,7 @@ class PolicyLearnerTest : public ::testing::Test {
     (*model)->enable_gradients();
     return std::move(*model);
   }
-  // As they are drawn: by the policy itself.
+  // As they are generated: by the policy itself.
   RolloutBatch drawn_samples() const {
     RolloutBatch batch = four_samples();
     const auto model = plain_model();

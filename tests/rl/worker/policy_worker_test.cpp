@@ -312,16 +312,16 @@ TEST_F(PolicyWorkerTest, TellsOfEachResponseWhileOthersAreDrawn) {
         });
     ASSERT_TRUE(batch.ok()) << batch.status().to_string();
     EXPECT_GT(calls, 1) << "all at the end";
-    std::vector<std::vector<std::vector<std::int32_t>>> drawn(3);
+    std::vector<std::vector<std::vector<std::int32_t>>> generated(3);
     for (std::int64_t sample = 0; sample < batch->samples(); ++sample) {
       const auto row = batch->responses.row(sample);
-      drawn[static_cast<std::size_t>(batch->prompt_of[static_cast<std::size_t>(sample)])]
+      generated[static_cast<std::size_t>(batch->prompt_of[static_cast<std::size_t>(sample)])]
           .emplace_back(row.begin(), row.end());
     }
     for (std::size_t prompt = 0; prompt < 3; ++prompt) {
-      std::sort(drawn[prompt].begin(), drawn[prompt].end());
+      std::sort(generated[prompt].begin(), generated[prompt].end());
       std::sort(told[prompt].begin(), told[prompt].end());
-      EXPECT_EQ(told[prompt], drawn[prompt]);
+      EXPECT_EQ(told[prompt], generated[prompt]);
     }
   }
 }
@@ -368,7 +368,8 @@ TEST_F(PolicyWorkerTest, LayersComputedAgainGiveTheSameBits) {
   EXPECT_EQ(step(1, recompute).checksums, step(1, options()).checksums);
 }
 
-// The ratio of a first step is that of a policy to itself, though its responses were drawn in fp32.
+// The ratio of a first step is that of a policy to itself, though its responses were generated in
+// fp32.
 TEST_F(PolicyWorkerTest, InBf16AStepIsNearThatInFp32) {
   PolicyOptions bf16 = options();
   bf16.bf16 = true;

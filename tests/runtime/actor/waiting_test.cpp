@@ -15,9 +15,11 @@ class WaitingTiming : public ClusterTest {};
 TEST_F(WaitingTest, AsCompletedYieldsResultsInTheOrderInWhichTheyCome) {
   auto slow = counter();
   auto fast = counter();
-  std::vector<ObjectRef<int>> refs{slow.call(&Counter::sleep_ms, 600),
-                                   fast.call(&Counter::sleep_ms, 1), ObjectRef<int>(),
-                                   fast.call(&Counter::sleep_ms, 200)};
+  const support::Gate first(folder_.file("first")), second(folder_.file("second")),
+      last(folder_.file("last"));
+  std::vector<ObjectRef<int>> refs{slow.call(&Counter::pass, last.path()),
+                                   fast.call(&Counter::pass, first.path()), ObjectRef<int>(),
+                                   fast.call(&Counter::pass, second.path())};
   std::vector<std::size_t> order;
   for (const auto& [index, ref] : rt_->objects().as_completed(refs, 20s)) {
     order.push_back(index);
@@ -26,14 +28,19 @@ TEST_F(WaitingTest, AsCompletedYieldsResultsInTheOrderInWhichTheyCome) {
       expect_failure(rt_->get(ref).status(), ErrorCode::kInvalidArgument, {"refers to nothing"});
     else
       EXPECT_TRUE(ref.is_ready());
+    if (index == 2) first.open();
+    if (index == 1) second.open();
+    if (index == 3) last.open();
   }
   EXPECT_EQ(order, (std::vector<std::size_t>{2, 1, 3, 0}));
 }
 
 TEST_F(WaitingTest, AsCompletedEndsAtItsDeadlineAndMayBeAbandoned) {
   auto actor = counter();
-  std::vector<ObjectRef<int>> refs{actor.call(&Counter::sleep_ms, 1),
-                                   actor.call(&Counter::sleep_ms, 2000)};
+  const support::Gate gate(folder_.file("gate"));
+  std::vector<ObjectRef<int>> refs{actor.call(&Counter::add, 1),
+                                   actor.call(&Counter::pass, gate.path())};
+  EXPECT_EQ(get(refs[0]), 1);
   auto completions = rt_->objects().as_completed(refs, 300ms);
   EXPECT_EQ(completions.next()->index, 0u);
   EXPECT_FALSE(completions.next().has_value());
@@ -42,7 +49,8 @@ TEST_F(WaitingTest, AsCompletedEndsAtItsDeadlineAndMayBeAbandoned) {
     auto abandoned = rt_->objects().as_completed(refs);
     EXPECT_EQ(abandoned.next()->index, 0u);
   }
-  EXPECT_EQ(get(refs[1]), 2000) << "settling does not touch those that were abandoned";
+  gate.open();
+  EXPECT_EQ(get(refs[1]), 1) << "settling does not touch those that were abandoned";
 }
 
 TEST_F(WaitingTiming, AsCompletedTakesThousandsOneByOneInLinearTime) {
@@ -79,15 +87,19 @@ TEST_F(WaitingTest, WhenAllSettlesWithTheLastOrTheFirstFailure) {
   auto slow = counter();
   auto fast = counter();
   auto name = broker("n");
-  auto all = rt_->objects().when_all(
-      std::vector{slow.call(&Counter::sleep_ms, 200), fast.call(&Counter::add, 1)});
+  const support::Gate gate(folder_.file("gate")), late_gate(folder_.file("late"));
+  auto quick = fast.call(&Counter::add, 1);
+  auto all = rt_->objects().when_all(std::vector{slow.call(&Counter::pass, gate.path()), quick});
+  EXPECT_EQ(get(quick), 1);
   EXPECT_FALSE(all.is_ready());
+  gate.open();
   EXPECT_TRUE(rt_->get(all, 10s).ok());
-  auto late = slow.call(&Counter::sleep_ms, 3000);
+  auto late = slow.call(&Counter::pass, late_gate.path());
   auto mixed =
       rt_->objects().when_all(late, name.call(&Broker::name), fast.call(&Counter::refuse, "full"));
   expect_failure(rt_->get(mixed, 10s), ErrorCode::kResourceExhausted, {"rank 2", "full"});
   EXPECT_FALSE(late.is_ready()) << "a failure ends the wait";
+  late_gate.open();
   EXPECT_TRUE(rt_->get(rt_->objects().when_all(std::vector<ObjectRef<int>>{})).ok());
   expect_failure(rt_->get(rt_->objects().when_all(ObjectRef<int>())), ErrorCode::kInvalidArgument,
                  {"refers to nothing"});
@@ -95,8 +107,11 @@ TEST_F(WaitingTest, WhenAllSettlesWithTheLastOrTheFirstFailure) {
 
 TEST_F(WaitingTest, WhenAllNestsAsDeepAsOneLikes) {
   auto slow = counter();
-  ObjectRef<void> all = rt_->objects().when_all(slow.call(&Counter::sleep_ms, 500));
+  const support::Gate gate(folder_.file("gate"));
+  ObjectRef<void> all = rt_->objects().when_all(slow.call(&Counter::pass, gate.path()));
   for (int i = 0; i < 200'000; ++i) all = rt_->objects().when_all(std::vector{all});
+  EXPECT_FALSE(all.is_ready());
+  gate.open();
   EXPECT_TRUE(rt_->get(all, 30s).ok());
   ObjectRef<void> failed = rt_->objects().when_all(slow.call(&Counter::refuse, "full"));
   for (int i = 0; i < 1000; ++i) failed = rt_->objects().when_all(std::vector{failed});
@@ -119,7 +134,8 @@ TEST_F(WaitingTest, WhenAllAsAnArgumentHoldsACallBack) {
 TEST_F(WaitingTest, GatherReturnsAtTheFirstFailure) {
   auto slow = counter();
   auto fast = counter();
-  auto late = slow.call(&Counter::sleep_ms, 3000);
+  const support::Gate gate(folder_.file("gate"));
+  auto late = slow.call(&Counter::pass, gate.path());
   std::vector<ObjectRef<void>> refs{ObjectRef<void>(late.state()),
                                     fast.call(&Counter::refuse, "full")};
   expect_failure(rt_->objects().gather(refs, 20s), ErrorCode::kResourceExhausted,
@@ -127,9 +143,11 @@ TEST_F(WaitingTest, GatherReturnsAtTheFirstFailure) {
   EXPECT_FALSE(late.is_ready());
   expect_failure(rt_->objects().gather(std::vector{late, ObjectRef<int>()}).status(),
                  ErrorCode::kInvalidArgument, {"rank 1"});
-  expect_failure(
-      rt_->objects().gather(std::vector{fast.call(&Counter::add, 1), late}, 50ms).status(),
-      ErrorCode::kDeadlineExceeded, {"rank 1"});
+  auto quick = fast.call(&Counter::add, 1);
+  EXPECT_EQ(get(quick), 1);
+  expect_failure(rt_->objects().gather(std::vector{quick, late}, 50ms).status(),
+                 ErrorCode::kDeadlineExceeded, {"rank 1"});
+  gate.open();
 }
 
 TEST_F(WaitingTest, GatherEachSaysWhatBecameOfEach) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/transport/unique_function.h"
+#include "tests/support/eventually.h"
 
 namespace runtime {
 namespace {
@@ -80,10 +81,12 @@ TEST(Lifetime, EndsBeforeTheThreadThatRunsItsCallbacksIsJoined) {
                      alive = lifetime->alive()]() mutable {
     callback();
     asked = true;
-    while (*alive) std::this_thread::yield();
+    // Without a pause, so that the callback comes while the lifetime ends.
+    EXPECT_TRUE(support::eventually([&] { return !*alive; }, std::chrono::seconds(20),
+                                    std::chrono::milliseconds(0)));
     callback();
   });
-  while (!asked) std::this_thread::yield();
+  EXPECT_TRUE(support::eventually([&] { return asked.load(); }));
   lifetime.reset();
   other.join();
   EXPECT_EQ(runs, 1);

@@ -136,7 +136,12 @@ std::string in_seconds(int seconds) {
 class PreemptionTest : public DrainTest {
  protected:
   TestNode watched(const std::string& option, const std::string& value) {
-    return add_node(4, {option, value, "--preemption-poll", "100ms", "--drain-deadline", "100s"});
+    return watched({option, value});
+  }
+  /// Looks at a file leave no trace, so the node runs a command as often. Its loop keeps the order
+  /// of timers: between two runs of the command it looks at the file.
+  TestNode watched_file(const std::string& path) {
+    return watched({"--preemption-file", path, "--preemption-command", "echo >> " + looked_});
   }
   /// It is not drained though it looks, as often as `looks` tells.
   template <class Looks>
@@ -145,10 +150,8 @@ class PreemptionTest : public DrainTest {
     EXPECT_TRUE(eventually([&] { return looks() >= before + more; })) << log(which);
     expect_not_drained(which);
   }
-  /// The same for looks at a file, which leave no trace: three of them.
   void expect_undisturbed_by_files(const TestNode& which) {
-    support::hold_for(300ms);
-    expect_not_drained(which);
+    expect_undisturbed(which, [&] { return bytes_of(looked_); });
   }
   void expect_not_drained(const TestNode& which) {
     const auto info = node(which.id);
@@ -164,11 +167,18 @@ class PreemptionTest : public DrainTest {
       ++count;
     return count;
   }
+
+ private:
+  TestNode watched(std::vector<std::string> options) {
+    options.insert(options.end(), {"--preemption-poll", "100ms", "--drain-deadline", "100s"});
+    return add_node(4, options);
+  }
+  const std::string looked_ = folder_.file("looked_at_the_file");
 };
 
 TEST_F(PreemptionTest, AFileThatAppearsDrainsTheNode) {
   const std::string path = folder_.file("preempted");
-  TestNode spot = watched("--preemption-file", path);
+  TestNode spot = watched_file(path);
   auto keeper = make<Keeper>(far(1));
   get(keeper.call(&Keeper::add, 4));
   const TestNode other = add_node();
@@ -182,7 +192,7 @@ TEST_F(PreemptionTest, AFileThatAppearsDrainsTheNode) {
 TEST_F(PreemptionTest, AFileOfTheWrongKindOrContentDoesNot) {
   const std::string path = folder_.file("preempted");
   ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
-  TestNode spot = watched("--preemption-file", path);
+  TestNode spot = watched_file(path);
   expect_undisturbed_by_files(spot);
   ::rmdir(path.c_str());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);

@@ -2,7 +2,7 @@
 #include "runtime/head/actor_manager.h"
 
 #include "parts_fixture.h"
-#include "runtime/head/placement_queue.h"
+#include "queue_hooks.h"
 
 namespace runtime {
 namespace {
@@ -13,17 +13,6 @@ class ActorManagerTest : public PartTest {
  protected:
   ActorManagerTest() : node_(add_node(4)), job_(add_job(node_)) {}
 
-  PlacementQueue::Hooks queue_hooks() {
-    return {
-        .is_under_way = [](GroupId) { return false; },
-        .place_group = [](GroupId) { return false; },
-        .place_actor = [this](ActorId actor,
-                              Deadline deadline) { return actors_.place(actor, deadline); },
-        .looked_at_all = [] {},
-        .group_late = [](GroupId) {},
-        .actor_late = [this](ActorId actor) { actors_.late(actor); },
-    };
-  }
   ActorSpec begin(double cpus, std::int32_t max_restarts = 0) {
     const ActorSpec spec = add_actor(job_, cpus, max_restarts);
     actors_.begin(spec.actor, time_ + 10s);
@@ -52,7 +41,7 @@ class ActorManagerTest : public PartTest {
   std::vector<ActorId> alive_;
   std::vector<JobId> outlived_;
   ActorWaiters waiters_{context_};
-  PlacementQueue queue_{context_, queue_hooks()};
+  PlacementQueue queue_{context_, hooks_of(actors_)};
   ActorManager actors_{context_,
                        queue_,
                        waiters_,

@@ -3,6 +3,7 @@
 #include "runtime/head/actor_requests.h"
 
 #include "parts_fixture.h"
+#include "queue_hooks.h"
 
 namespace runtime {
 namespace {
@@ -13,17 +14,6 @@ class ActorRequestsTest : public PartTest {
  protected:
   ActorRequestsTest() : node_(add_node(4)), job_(add_job(node_)) {}
 
-  PlacementQueue::Hooks queue_hooks() {
-    return {
-        .is_under_way = [](GroupId) { return false; },
-        .place_group = [](GroupId) { return false; },
-        .place_actor = [this](ActorId actor,
-                              Deadline deadline) { return actors_.place(actor, deadline); },
-        .looked_at_all = [] {},
-        .group_late = [](GroupId) {},
-        .actor_late = [this](ActorId actor) { actors_.late(actor); },
-    };
-  }
   static ActorSpec counter(const std::string& name = "") {
     ActorSpec spec;
     spec.actor = ActorId::random();
@@ -100,7 +90,7 @@ class ActorRequestsTest : public PartTest {
   const NodeId node_;
   const JobId job_;
   ActorWaiters waiters_{context_};
-  PlacementQueue queue_{context_, queue_hooks()};
+  PlacementQueue queue_{context_, hooks_of(actors_)};
   RequestLedger ledger_{context_};
   ActorManager actors_{context_, queue_, waiters_, {[](const ActorRecord&) {}, [](JobId) {}}};
   ActorRequests requests_{context_, ledger_, queue_, waiters_, actors_};

@@ -2,7 +2,7 @@
 #include "runtime/head/group_manager.h"
 
 #include "parts_fixture.h"
-#include "runtime/head/placement_queue.h"
+#include "queue_hooks.h"
 
 namespace runtime {
 namespace {
@@ -13,16 +13,6 @@ class GroupManagerTest : public PartTest {
  protected:
   GroupManagerTest() : node_(add_node(1)), other_(add_node(1)), job_(add_job(node_)) {}
 
-  PlacementQueue::Hooks queue_hooks() {
-    return {
-        .is_under_way = [this](GroupId group) { return groups_.is_under_way(group); },
-        .place_group = [this](GroupId group) { return groups_.place(group); },
-        .place_actor = [](ActorId, Deadline) { return false; },
-        .looked_at_all = [] {},
-        .group_late = [this](GroupId group) { groups_.late(group); },
-        .actor_late = [](ActorId) {},
-    };
-  }
   GroupSpec begin(std::size_t bundles) {
     const GroupSpec spec = add_group(job_, bundles);
     groups_.begin(spec.group, time_ + 10s);
@@ -51,7 +41,7 @@ class GroupManagerTest : public PartTest {
   const JobId job_;
   std::vector<std::pair<GroupId, Status>> decided_;
   FakeActors actors_{context_};
-  PlacementQueue queue_{context_, queue_hooks()};
+  PlacementQueue queue_{context_, hooks_of(groups_)};
   GroupManager groups_{context_, queue_, actors_, [this](GroupId group, const Status& status) {
                          decided_.emplace_back(group, status);
                        }};

@@ -3,6 +3,7 @@
 #include "runtime/head/group_requests.h"
 
 #include "parts_fixture.h"
+#include "queue_hooks.h"
 
 namespace runtime {
 namespace {
@@ -13,16 +14,6 @@ class GroupRequestsTest : public PartTest {
  protected:
   GroupRequestsTest() : node_(add_node(2)), job_(add_job(node_)) {}
 
-  PlacementQueue::Hooks queue_hooks() {
-    return {
-        .is_under_way = [this](GroupId group) { return groups_.is_under_way(group); },
-        .place_group = [this](GroupId group) { return groups_.place(group); },
-        .place_actor = [](ActorId, Deadline) { return false; },
-        .looked_at_all = [] {},
-        .group_late = [this](GroupId group) { groups_.late(group); },
-        .actor_late = [](ActorId) {},
-    };
-  }
   static GroupSpec gang(std::size_t bundles = 1, const std::string& name = "") {
     GroupSpec spec;
     spec.group = GroupId::random();
@@ -61,7 +52,7 @@ class GroupRequestsTest : public PartTest {
   const NodeId node_;
   const JobId job_;
   FakeActors actors_{context_};
-  PlacementQueue queue_{context_, queue_hooks()};
+  PlacementQueue queue_{context_, hooks_of(groups_)};
   RequestLedger ledger_{context_};
   GroupManager groups_{context_, queue_, actors_, [this](GroupId group, const Status& status) {
                          requests_.decided(group, status);

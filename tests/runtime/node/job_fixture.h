@@ -57,6 +57,10 @@ class Job : public ClusterTest {
     std::ofstream(file) << text;
     fs::permissions(file, fs::perms::owner_all);
   }
+  /// Words of a shell: waits until the test has written that file of work_.
+  std::string until(const std::string& file) const {
+    return "until [ -e '" + work_.file(file) + "' ]; do sleep 0.02; done; ";
+  }
   static int head_of(int node) {
     std::error_code error;
     for (const auto& thread : fs::directory_iterator("/proc/" + std::to_string(node) + "/task",

@@ -83,7 +83,7 @@ TEST_F(Job, RecordsSurviveTheHead) {
   const std::string address = start_head();
   const std::string ended = submit({"--", "sh", "-c", "echo why; exit 9"});
   wait_for_end(ended);
-  const std::string other = submit({"--", "sh", "-c", "sleep 1; exit 6"});
+  const std::string other = submit({"--", "sh", "-c", until("other") + "exit 6"});
   const std::string running = submit({"--", "sleep", "1000"});
   int head = 0;
   ASSERT_TRUE(eventually([&] { return (head = head_of(session_of(address).pid)) > 0; }));
@@ -93,10 +93,18 @@ TEST_F(Job, RecordsSurviveTheHead) {
   EXPECT_EQ(known["exit_code"], 9);
   EXPECT_EQ(known["log_tail"], "why");
   EXPECT_EQ(job(running)["state"], "running");
+  EXPECT_EQ(job(other)["state"], "running");
+  write(work_.file("other"), "");
   EXPECT_EQ(wait_for_end(other)["exit_code"], 6);
-  // One that ends while there is no head.
-  const std::string third = submit({"--", "sh", "-c", "sleep 0.3; exit 7"});
+  // One of whose end the head hears nothing any more.
+  const std::string third =
+      submit({"--", "sh", "-c", "echo left $$; " + until("third") + "exit 7"});
+  const int process = left_by(third);
+  ASSERT_GT(process, 0);
   ASSERT_TRUE(eventually([&] { return (head = head_of(session_of(address).pid)) > 0; }));
+  ::kill(head, SIGSTOP);
+  write(work_.file("third"), "");
+  EXPECT_TRUE(eventually([&] { return !process_runs(process); }));
   ::kill(head, SIGKILL);
   Json late = wait_for_end(third);
   EXPECT_EQ(late["exit_code"], 7) << late;

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/eventually.h"
+
 namespace runtime {
 namespace {
 
@@ -35,7 +37,7 @@ TEST(WorkThread, StopDropsWhatWaits) {
   thread.post([&ran, dropped] { ++ran; });
   begun.get_future().wait();
   auto stopping = std::async(std::launch::async, [&] { thread.stop(); });
-  while (dropped.use_count() > 1) std::this_thread::yield();  // stop() has dropped it
+  EXPECT_TRUE(support::eventually([&] { return dropped.use_count() == 1; })) << "stop() drops it";
   may_end.set_value();
   stopping.get();
   EXPECT_EQ(ran, 1);

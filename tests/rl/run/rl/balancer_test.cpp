@@ -49,7 +49,8 @@ TEST(Balancer, GroupsKnowWhoDrewThemWhenTheyHaveMoved) {
   EXPECT_NE(batch.tokens(), before);
   for (const WorkerShare& share : batch.shares) {
     for (const SampleGroup& group : share.groups)
-      EXPECT_EQ(group.drawn.worker, group.prompt / 2) << "the second worker generated the last two";
+      EXPECT_EQ(group.origin.worker, group.prompt / 2)
+          << "the second worker generated the last two";
   }
 }
 
