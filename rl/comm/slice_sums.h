@@ -13,8 +13,8 @@
 namespace rl {
 
 /// A reduce-scatter that is under way while the ranks compute. Of each stretch a rank gets its own
-/// slice from all others, and adds them up in the order of ranks, as OrderedSum does: the sums have
-/// the same bits. Memory: the own slices of all other ranks. What is sent must stay until finish().
+/// slice from all others, and adds them up in the order of ranks. The sums have the bits of
+/// OrderedSum. Memory: the own slices of all other ranks. What is sent must stay until finish().
 /// Borrows the communicator; all ranks make the same calls.
 class SliceSums {
  public:
