@@ -105,7 +105,8 @@ TEST_F(StageMemoryTest, CountsWhatWorkersKeepOnce) {
   auto gradients = parts(setup({"engine.zero_level=2"}));
   EXPECT_EQ(gradients["weights"], 5952);
   EXPECT_EQ(gradients["sum of gradients"], 2976);
-  EXPECT_EQ(gradients["gradients of a leaf"], 4 * (256 + 608)) << "4 rows of 16 tokens: one pass";
+  EXPECT_EQ(gradients["gradients of a leaf"], 4 * (256 + 608 + 608))
+      << "4 rows of 16 tokens: one pass";
   EXPECT_EQ(
       parts(setup({"engine.zero_level=2", "data.max_token_len_per_gpu=63"}))["gradients of a leaf"],
       5952);

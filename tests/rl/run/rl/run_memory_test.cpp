@@ -356,7 +356,8 @@ TEST_F(RunMemoryTest, WhatWorkersKeepOnceIsCountedByRole) {
   EXPECT_EQ(policy["weights"], 5952);
   EXPECT_EQ(policy["sum of gradients"], 2976);
   EXPECT_EQ(policy["optimizer"], 5952);
-  EXPECT_EQ(policy["gradients of a leaf"], 4 * (256 + 608)) << "2 prompts with 2 samples: one pass";
+  EXPECT_EQ(policy["gradients of a leaf"], 4 * (256 + 608 + 608))
+      << "2 prompts with 2 samples: one pass";
   EXPECT_EQ(policy.count(kCheckpointShare), 0u) << "nothing is copied";
   EXPECT_EQ(critic["weights"], 2976);
   EXPECT_EQ(critic["gathered units"], 4 * 1216);
@@ -371,7 +372,7 @@ TEST_F(RunMemoryTest, WhatWorkersKeepOnceIsCountedByRole) {
   policy_.micro_batch = {.samples_max = 3};
   EXPECT_EQ(parts_of(role("policy").parts)["gradients of a leaf"], 5952);
   policy_.micro_batch = {.tokens_max = 64};
-  EXPECT_EQ(parts_of(role("policy").parts)["gradients of a leaf"], 4 * (256 + 608));
+  EXPECT_EQ(parts_of(role("policy").parts)["gradients of a leaf"], 4 * (256 + 608 + 608));
   policy_.micro_batch = {.tokens_max = 63};
   EXPECT_EQ(parts_of(role("policy").parts)["gradients of a leaf"], 5952);
   trainer_.kl_loss = true;
