@@ -5,7 +5,7 @@
 //
 // Each rank has one thread, and TCP between two network namespaces, whose packets are on their way
 // for the delay. Without MODEL (a folder or file, as SmolLM2) the model is one of 30 million
-// parameters made on the spot. Every step of a rank is a pass of so many tokens, forward and
+// parameters that the program makes. Every step of a rank is a pass of so many tokens, forward and
 // backward, or forward alone. Each is measured as it is, and with links that wait for each transfer
 // at once: that is all the waiting there is to hide. Needs root, for the namespaces.
 #include <ATen/TensorOperators.h>

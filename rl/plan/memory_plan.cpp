@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "rl/comm/communicator.h"
 #include "rl/config/number_text.h"
 #include "rl/mesh/pass_schedule.h"
+#include "rl/mesh/pass_streaming.h"
 #include "rl/model/arena_units.h"
 #include "rl/model/family.h"
 #include "rl/model/ops.h"
@@ -34,7 +34,7 @@ constexpr const char* kLeafGradients = "gradients of a leaf";
 constexpr const char* kSumBuckets = "buckets of sums";
 constexpr const char* kResidual = "residual of gradients";
 constexpr const char* kUnits = "gathered units";
-constexpr std::int64_t kBuckets = 4;  // see OrderedSum
+constexpr std::int64_t kBucketBytes = kElement * UnitSums::kInOneExchange;  // of a sum under way
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -94,8 +94,7 @@ Sharding sharding_of(const MemoryOptions& options) {
 
 // Whether a pipeline's stages go on to the next pass of a leaf; see StreamedPasses.
 bool streams(const MemoryOptions& options) {
-  return options.sharing.stages > 1 && options.sharing.ranks == 1 &&
-         options.zero != ZeroLevel::kWeights && !options.one_pass_leaves;
+  return streams_passes(options.sharing, options.zero) && !options.one_pass_leaves;
 }
 
 // The activations that a stage of it has at a time, of N bytes of a pass through all its chunks.
@@ -210,8 +209,7 @@ void add_units(std::vector<MemoryPart>& parts, const ModelConfig& config,
     // Or, when they have gone, the copy of its weights that the optimizer works on.
     parts.push_back(
         {kLeafGradients, std::max(leaf, share_of(kElement * weight_elements(config), options))});
-    const auto bucket = static_cast<std::int64_t>(Communicator::Options().bucket_bytes);
-    parts.push_back({kSumBuckets, std::min(kBuckets * bucket, kElement * largest)});
+    parts.push_back({kSumBuckets, std::min(kBucketBytes, kElement * largest)});
   }
   if (sharded.weights) {
     parts.push_back(
@@ -364,9 +362,8 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   if (!sharded.gradients && options.gradient_leaves > options.workers)
     parts.push_back({"sum of leaves", share_of(trained, options)});
   if (options.compresses_gradients && options.workers > 1) {
-    const auto bucket = static_cast<std::int64_t>(Communicator::Options().bucket_bytes);
     parts.push_back({kResidual, trained});
-    parts.push_back({kSumBuckets, std::min(kBuckets * bucket, trained)});
+    parts.push_back({kSumBuckets, std::min(kBucketBytes, trained)});
   }
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
   std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
