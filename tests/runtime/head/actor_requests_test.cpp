@@ -1,5 +1,4 @@
-// What clients ask the head about actors. The lives of the actors are the manager's, whose nodes
-// the test plays.
+// Requests of clients about actors. The manager keeps the actors' lives; the test plays its nodes.
 #include "runtime/head/actor_requests.h"
 
 #include "parts_fixture.h"

@@ -1,4 +1,4 @@
-// When dead actors are forgotten.
+// Dead actors are kept for a while, and then forgotten.
 #include "runtime/head/dead_actors.h"
 
 #include "parts_fixture.h"
