@@ -57,7 +57,6 @@ runtime::Status SliceSums::finish(bool last_round) {
     SumRounds<float>& rounds = *part.rounds;
     rounds.begun = !last_round && (rounds.begun || std::ranges::any_of(part.adds, std::identity()));
   }
-  received_ = {};
   return {};
 }
 

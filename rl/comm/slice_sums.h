@@ -14,8 +14,8 @@ namespace rl {
 
 /// A reduce-scatter that is under way while the ranks compute. Of each stretch a rank gets its own
 /// slice from all others, and adds them up in the order of ranks. The sums have the bits of
-/// OrderedSum. Memory: the own slices of all other ranks. What is sent must stay until finish().
-/// Borrows the communicator; all ranks make the same calls.
+/// OrderedSum. Memory: the own slices of all other ranks, until release(). What is sent must stay
+/// until finish(). Borrows the communicator; all ranks make the same calls.
 class SliceSums {
  public:
   struct Part {
@@ -32,6 +32,8 @@ class SliceSums {
   /// Adds to the parts' rounds. Without effect where nothing is under way. Errors: those of
   /// Communicator::finish().
   runtime::Status finish(bool last_round);
+  /// Frees what it receives in. Not while one is under way.
+  void release() { std::vector<float>().swap(received_); }
 
  private:
   void add(const Part& part, std::size_t& received) const;

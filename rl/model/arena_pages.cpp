@@ -9,35 +9,109 @@
 
 namespace rl {
 
-ArenaPages::ArenaPages(std::span<float> arena) : arena_(arena) {
+ArenaPages::ArenaPages(std::span<float> arena, std::int64_t kept_elements) : arena_(arena) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   page_elements_ = static_cast<std::int64_t>(page / sizeof(float));
+  may_keep_ = (kept_elements + page_elements_ - 1) / page_elements_;
   const auto address = reinterpret_cast<std::uintptr_t>(arena.data());
   const std::uintptr_t first = (address + page - 1) / page * page;
   const std::uintptr_t last = (address + arena.size_bytes()) / page * page;
   begin_ = reinterpret_cast<std::byte*>(first);
   users_.assign(last > first ? (last - first) / page : 0, 1);
   pages_there_ = most_ = std::ssize(users_);
-  // What comes again with each pass comes by large pages, with fewer faults (docs/performance.md).
+  // What comes from the system with each pass comes by large pages, with fewer faults.
   if (!users_.empty()) (void)::madvise(begin_, last - first, MADV_HUGEPAGE);
 }
 
-ArenaPages::~ArenaPages() { change({0, users_.size()}, true); }
+ArenaPages::~ArenaPages() {
+  release();
+  allow({0, users_.size()}, true);
+}
 
-void ArenaPages::take(const RangeSet& elements) {
+void ArenaPages::take(const RangeSet& elements) { (void)bring(elements); }
+
+void ArenaPages::take_zeros(const RangeSet& elements) {
+  std::vector<ArenaRange> zeros;
+  for (const Pages& pages : bring(elements)) zeros.push_back(elements_of(pages));
+  const RangeSet others = elements.without(RangeSet(std::move(zeros)));
+  for (const ArenaRange& range : others.ranges())
+    std::fill(arena_.data() + range.begin, arena_.data() + range.end, 0.0F);
+}
+
+std::vector<ArenaPages::Pages> ArenaPages::bring(const RangeSet& elements) {
+  std::vector<Pages> fresh;
   for (const ArenaRange& range : elements.ranges()) {
     const Pages pages = pages_of(range);
     std::size_t begin = pages.first;
     for (std::size_t page = pages.first; page < pages.last; ++page) {
       if (users_[page]++ == 0) continue;
-      change({begin, page}, true);
+      bring({begin, page}, fresh);
       begin = page + 1;
     }
-    change({begin, pages.last}, true);
-    pages_there_ += std::count(users_.begin() + static_cast<std::ptrdiff_t>(pages.first),
-                               users_.begin() + static_cast<std::ptrdiff_t>(pages.last), 1);
+    bring({begin, pages.last}, fresh);
   }
-  most_ = std::max(most_, pages_there_);
+  most_ = std::max(most_, pages_there_ + kept_);
+  return fresh;
+}
+
+void ArenaPages::bring(Pages absent, std::vector<Pages>& fresh) {
+  if (absent.first >= absent.last) return;
+  pages_there_ += static_cast<std::int64_t>(absent.count());
+  std::vector<Pages> gaps;
+  use_in_place(absent, gaps);
+  for (Pages& gap : gaps) {
+    while (gap.first < gap.last && !spare_.empty()) {
+      Pages& spare = spare_.back();
+      const std::size_t count = std::min(gap.count(), spare.count());
+      if (!move({spare.last - count, spare.last}, {gap.first, gap.first + count})) {
+        release();
+        break;
+      }
+      kept_ -= static_cast<std::int64_t>(count);
+      gap.first += count;
+      spare.last -= count;
+      if (spare.first == spare.last) spare_.pop_back();
+    }
+    if (gap.first < gap.last) fresh.push_back(gap);
+  }
+  allow(absent, true);
+}
+
+// Spare pages that are wanted where they are stay there. `gaps` gets the others that are wanted.
+void ArenaPages::use_in_place(Pages absent, std::vector<Pages>& gaps) {
+  std::vector<Pages> left, used;
+  for (const Pages& spare : spare_) {
+    const Pages both{std::max(spare.first, absent.first), std::min(spare.last, absent.last)};
+    if (both.first >= both.last) {
+      left.push_back(spare);
+      continue;
+    }
+    used.push_back(both);
+    kept_ -= static_cast<std::int64_t>(both.count());
+    if (spare.first < both.first) left.push_back({spare.first, both.first});
+    if (both.last < spare.last) left.push_back({both.last, spare.last});
+  }
+  spare_ = std::move(left);
+  std::ranges::sort(used, {}, &Pages::first);
+  std::size_t begin = absent.first;
+  for (const Pages& pages : used) {
+    if (begin < pages.first) gaps.push_back({begin, pages.first});
+    begin = pages.last;
+  }
+  if (begin < absent.last) gaps.push_back({begin, absent.last});
+}
+
+// False where the kernel cannot do so (before Linux 5.7, or with too many mappings).
+bool ArenaPages::move(Pages kept, Pages absent) const {
+  const std::size_t bytes = kept.count() * page_bytes();
+  // The old addresses stay the arena's, without memory: no other thread can get them.
+  if (::mremap(at(kept.first), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+               at(absent.first)) != MAP_FAILED)
+    return true;
+  // The kernel may have unmapped the new ones before it failed.
+  CHECK(::mmap(at(absent.first), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+               0) != MAP_FAILED);
+  return false;
 }
 
 void ArenaPages::give_back(const RangeSet& elements) {
@@ -46,48 +120,43 @@ void ArenaPages::give_back(const RangeSet& elements) {
     std::size_t begin = pages.first;
     for (std::size_t page = pages.first; page < pages.last; ++page) {
       CHECK(users_[page] > 0);
-      if (--users_[page] == 0) {
-        --pages_there_;
-        continue;
-      }
-      change({begin, page}, false);
+      if (--users_[page] == 0) continue;
+      let_go({begin, page});
       begin = page + 1;
     }
-    change({begin, pages.last}, false);
+    let_go({begin, pages.last});
   }
 }
 
-void ArenaPages::give_back_zeros(const RangeSet& elements) {
-  give_back(elements);
-  const auto zero = [&](float* begin, float* end) {
-    if (begin < end) std::fill(begin, end, 0.0F);
-  };
-  for (const ArenaRange& range : elements.ranges()) {
-    float* const begin = arena_.data() + range.begin;
-    float* const end = arena_.data() + range.end;
-    auto* const first = reinterpret_cast<float*>(begin_);
-    zero(begin, std::min(end, first));
-    const Pages of_range = pages_of(range);
-    for (std::size_t index = of_range.first; index < of_range.last; ++index) {
-      if (users_[index] == 0) continue;
-      const std::span<float> stays = page(index);
-      zero(std::max(begin, stays.data()), std::min(end, stays.data() + stays.size()));
-    }
-    zero(std::max(begin, first + std::ssize(users_) * page_elements_), end);
-  }
+void ArenaPages::let_go(Pages pages) {
+  if (pages.first >= pages.last) return;
+  pages_there_ -= static_cast<std::int64_t>(pages.count());
+  const auto keep =
+      std::min<std::size_t>(pages.count(), static_cast<std::size_t>(may_keep_ - kept_));
+  const Pages spare{pages.first, pages.first + keep};
+  drop({spare.last, pages.last});
+  allow(pages, false);
+  if (keep == 0) return;
+  spare_.push_back(spare);
+  kept_ += static_cast<std::int64_t>(keep);
+}
+
+void ArenaPages::release() {
+  for (const Pages& pages : spare_) drop(pages);
+  spare_.clear();
+  kept_ = 0;
 }
 
 void ArenaPages::forget(const ArenaRange& range) const {
   const std::size_t first = pages_of({0, range.begin}).last;  // behind those that hold more
   const std::size_t last = pages_of({range.end, range.end}).first;
-  if (first >= last) return;
-  const auto bytes = static_cast<std::size_t>(page_elements_) * sizeof(float);
-  CHECK(::madvise(begin_ + first * bytes, (last - first) * bytes, MADV_DONTNEED) == 0);
+  drop({first, last});
 }
 
-std::span<float> ArenaPages::page(std::size_t index) const {
-  return {reinterpret_cast<float*>(begin_) + index * static_cast<std::size_t>(page_elements_),
-          static_cast<std::size_t>(page_elements_)};
+ArenaRange ArenaPages::elements_of(Pages pages) const {
+  const std::int64_t before = reinterpret_cast<float*>(begin_) - arena_.data();
+  return {before + static_cast<std::int64_t>(pages.first) * page_elements_,
+          before + static_cast<std::int64_t>(pages.last) * page_elements_};
 }
 
 // Those that hold some of it and nothing but the arena.
@@ -103,13 +172,15 @@ ArenaPages::Pages ArenaPages::pages_of(const ArenaRange& range) const {
           static_cast<std::size_t>(std::min<std::ptrdiff_t>(last, count))};
 }
 
-void ArenaPages::change(Pages pages, bool there) const {
+void ArenaPages::drop(Pages pages) const {
   if (pages.first >= pages.last) return;
-  const auto bytes = static_cast<std::size_t>(page_elements_) * sizeof(float);
-  std::byte* const begin = begin_ + pages.first * bytes;
-  const std::size_t size = (pages.last - pages.first) * bytes;
-  if (!there) CHECK(::madvise(begin, size, MADV_DONTNEED) == 0);
-  CHECK(::mprotect(begin, size, there ? PROT_READ | PROT_WRITE : PROT_NONE) == 0);
+  CHECK(::madvise(at(pages.first), pages.count() * page_bytes(), MADV_DONTNEED) == 0);
+}
+
+void ArenaPages::allow(Pages pages, bool use) const {
+  if (pages.first >= pages.last) return;
+  CHECK(::mprotect(at(pages.first), pages.count() * page_bytes(),
+                   use ? PROT_READ | PROT_WRITE : PROT_NONE) == 0);
 }
 
 }  // namespace rl

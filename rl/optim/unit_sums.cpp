@@ -12,6 +12,18 @@
 #include "runtime/core/check.h"
 
 namespace rl {
+namespace {
+
+// Elements. Memory of one layer moves to the next; the first and the last unit are no layers.
+std::int64_t largest_layer(std::span<const ArenaUnit> units) {
+  std::int64_t largest = 0;
+  for (std::size_t unit = 1; unit + 1 < units.size(); ++unit)
+    largest = std::max(largest, units[unit].own.elements());
+  return largest;
+}
+
+}  // namespace
+
 UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,
                    std::span<const RangeSet> homes, const TeamParts& teams)
     : communicator_(communicator),
@@ -20,7 +32,7 @@ UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<con
       packed_(homes[static_cast<std::size_t>(communicator.rank())]),
       arena_(elements_of(model.gradient_arena().memory().arena())),
       sum_(static_cast<std::size_t>(packed_.elements())),
-      pages_(arena_),
+      pages_(arena_, largest_layer(units)),
       coming_(communicator) {
   for (const ArenaUnit& place : units) {
     Unit& unit = units_.emplace_back(Unit{place, {}, false});
@@ -94,6 +106,8 @@ void UnitSums::after_pass() {
   if (adds_.empty()) return;
   sum_down_to(0);
   finish_sum();
+  coming_.release();
+  pages_.release();
   adds_.clear();
   complete_ = last_round_;
 }
@@ -105,7 +119,7 @@ void UnitSums::sum_down_to(int unit) {
 
 void UnitSums::open(Unit& unit) {
   if (unit.there) return;
-  pages_.take(unit.place.own);
+  pages_.take_zeros(unit.place.own);
   unit.there = true;
 }
 
@@ -141,7 +155,7 @@ void UnitSums::finish_sum() {
 
 void UnitSums::drop(Unit& unit) {
   for (const ArenaRange& range : unit.place.own.ranges()) model_.gradient_arena().drop(range);
-  pages_.give_back_zeros(unit.place.own);
+  pages_.give_back(unit.place.own);
   unit.there = false;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,20 @@ class ArenaPagesTest : public ::testing::Test {
     EXPECT_EQ(::mincore(reinterpret_cast<void*>(address), 1, &state), 0);
     return (state & 1) != 0;
   }
+  // Of those from this element on, how many pages have memory.
+  std::int64_t residents(std::int64_t begin, std::int64_t pages) const {
+    std::int64_t count = 0;
+    for (std::int64_t page = 0; page < pages; ++page) count += is_resident(begin + page * kPage);
+    return count;
+  }
+  // The first element of a page that is the arena's alone.
+  std::int64_t first_page() const {
+    const auto address = reinterpret_cast<std::uintptr_t>(arena_.data());
+    return static_cast<std::int64_t>((address + 4095) / 4096 * 4096 - address) / 4;
+  }
+  void fill(std::int64_t begin, std::int64_t end, float value) {
+    std::fill(arena_.data() + begin, arena_.data() + end, value);
+  }
   RangeSet all() const { return {{0, std::ssize(arena_)}}; }
 
   std::vector<float> memory_;
@@ -38,10 +53,10 @@ TEST_F(ArenaPagesTest, WhatIsGivenBackHasNoMemoryAndIsZeroWhenTakenAgain) {
   ArenaPages pages(arena_);
   const std::int64_t whole = pages.there();
   EXPECT_GE(whole, (kPages - 2) * kPage);
-  pages.give_back_zeros(all());
+  pages.give_back(all());
   EXPECT_EQ(pages.there(), 0);
   EXPECT_FALSE(is_resident(2 * kPage));
-  pages.take({{2 * kPage, 3 * kPage}});
+  pages.take_zeros({{0, 10}, {2 * kPage, 3 * kPage}});
   EXPECT_EQ(pages.there(), 2 * kPage) << "it lies on two pages";
   EXPECT_EQ(arena_[2 * kPage + 100], 0.0F);
   EXPECT_EQ(arena_[0], 0.0F) << "on a page that is not the arena's alone";
@@ -76,11 +91,62 @@ TEST_F(ArenaPagesTest, APageOfTwoStaysWhileOneOfThemIsThere) {
   pages.take(second);
   arena_[2 * kPage - 1] = 5.0F;
   arena_[2 * kPage] = 6.0F;
-  pages.give_back_zeros(first);
+  pages.give_back(first);
   EXPECT_EQ(arena_[2 * kPage], 6.0F);
-  EXPECT_EQ(arena_[2 * kPage - 1], 0.0F) << "of the first, on the page that stays";
+  pages.take_zeros(first);
+  EXPECT_EQ(arena_[2 * kPage], 6.0F);
+  EXPECT_EQ(arena_[2 * kPage - 1], 0.0F) << "of the first, on the page that stayed";
+  pages.give_back(first);
   pages.give_back(second);
   EXPECT_EQ(pages.there(), 0);
+}
+
+TEST_F(ArenaPagesTest, MemoryThatIsGivenBackMovesToWhatIsTakenNext) {
+  ArenaPages pages(arena_, 2 * kPage);
+  pages.give_back(all());
+  pages.release();
+  const std::int64_t begin = first_page();
+  pages.take({{begin, begin + 2 * kPage}});
+  fill(begin, begin + 2 * kPage, 3.0F);
+  pages.give_back({{begin, begin + 2 * kPage}});
+  pages.reset_most();
+  pages.take({{begin + 4 * kPage, begin + 6 * kPage}});
+  EXPECT_EQ(pages.most(), 2 * kPage) << "of the first, whose memory it is now";
+  EXPECT_TRUE(is_resident(begin + 4 * kPage));
+  EXPECT_TRUE(is_resident(begin + 5 * kPage));
+  EXPECT_FALSE(is_resident(begin));
+  EXPECT_FALSE(is_resident(begin + kPage));
+  fill(begin + 4 * kPage, begin + 6 * kPage, 4.0F);
+  pages.take_zeros({{begin, begin + 2 * kPage}});
+  EXPECT_EQ(arena_[begin], 0.0F);
+  EXPECT_EQ(arena_[begin + 4 * kPage], 4.0F);
+}
+
+TEST_F(ArenaPagesTest, MemoryThatMovedIsZeroWhereZerosAreTaken) {
+  ArenaPages pages(arena_, 2 * kPage);
+  pages.give_back(all());
+  pages.release();
+  const std::int64_t begin = first_page();
+  pages.take({{begin, begin + 2 * kPage}});
+  fill(begin, begin + 2 * kPage, 3.0F);
+  pages.give_back({{begin, begin + 2 * kPage}});
+  // Its second page stays where it is, the first goes behind it, and one is new.
+  pages.take_zeros({{begin + kPage, begin + 4 * kPage}});
+  for (std::int64_t i = begin + kPage; i < begin + 4 * kPage; ++i)
+    ASSERT_EQ(arena_[static_cast<std::size_t>(i)], 0.0F) << i - begin;
+  EXPECT_FALSE(is_resident(begin));
+}
+
+TEST_F(ArenaPagesTest, NoMoreIsKeptThanMayBeAndNothingAfterRelease) {
+  ArenaPages pages(arena_, 2 * kPage);
+  const std::int64_t begin = first_page();
+  fill(begin, begin + 5 * kPage, 3.0F);
+  pages.give_back({{begin, begin + 5 * kPage}});
+  EXPECT_EQ(residents(begin, 5), 2);
+  pages.give_back({{begin + 5 * kPage, begin + 6 * kPage}});
+  EXPECT_EQ(residents(begin, 6), 2);
+  pages.release();
+  EXPECT_EQ(residents(begin, 6), 0);
 }
 
 TEST_F(ArenaPagesTest, TheMostIsCounted) {
@@ -109,6 +175,12 @@ using ArenaPagesDeathTest = ArenaPagesTest;
 
 TEST_F(ArenaPagesDeathTest, WhatWasGivenBackMayNotBeRead) {
   ArenaPages pages(arena_);
+  pages.give_back(all());
+  EXPECT_DEATH((void)*const_cast<volatile float*>(&arena_[3 * kPage]), "");
+}
+
+TEST_F(ArenaPagesDeathTest, WhatWasGivenBackMayNotBeReadThoughItsMemoryIsKept) {
+  ArenaPages pages(arena_, 8 * kPage);
   pages.give_back(all());
   EXPECT_DEATH((void)*const_cast<volatile float*>(&arena_[3 * kPage]), "");
 }
