@@ -21,7 +21,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# The arguments of each; {model}: the model's folder, {folder}: an empty one.
+# The arguments of each; {model}: the model's folder, {folder}: an empty one, {bin}: the programs.
 BENCHMARKS = {
     "runtime": ["bench_runtime", "--json"],
     "transport": ["bench_transport", "--json"],
@@ -36,6 +36,7 @@ BENCHMARKS = {
     "mesh": ["bench_mesh", "--json", "--model", "{model}", "--folder", "{folder}"],
     "trainer": ["bench_trainer", "--json", "--model", "{model}", "--folder", "{folder}",
                 "--steps", "4"],
+    "memory": ["bench/memory_peaks.py", "--json", "--bin", "{bin}", "--model", "{model}"],
 }
 
 
@@ -110,9 +111,10 @@ def main() -> int:
                 left_out.append(name)
                 continue
             places = {"{model}": str(options.model), "{folder}": folder,
-                      "{build}": str(options.bin.parent), "{python}": options.python}
+                      "{build}": str(options.bin.parent), "{python}": options.python,
+                      "{bin}": str(options.bin)}
             command = " ".join(words)
-            program = ROOT / words[0] if name in PEERS else options.bin / words[0]
+            program = ROOT / words[0] if "/" in words[0] else options.bin / words[0]
             words = [str(program), *(places.get(word, word) for word in words[1:])]
             if not record(name, words, command, options.bin, options.into):
                 failed.append(name)

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Compares the peaks of workers with what a dry run says of them.
+
+    bench/memory_peaks.py --model PATH [--bin FOLDER] [--workers N] [--rows N] [--length N] [--only NAME...] [--json]
+
+Each way to share the model's state is planned by `starling sft --dry-run` and then trained for two
+steps, on this machine: PATH is a model as `model.path` takes it. A peak is the largest resident
+memory of any worker, as the step's metrics have it; both are in GB (10^9 bytes). "over" is by how
+much the peak lies above (+) or below (-) what was said. A way that the dry run refuses, as where a
+model's heads cannot be dealt to so many workers, is left out and named.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WAYS = {
+    "level 0": ["engine.zero_level=0"],
+    "level 1": ["engine.zero_level=1"],
+    "level 2": ["engine.zero_level=2"],
+    "level 3": ["engine.zero_level=3"],
+    "level 3 in groups of half": ["engine.zero_level=3", "engine.fsdp_size={half}"],
+    "tensor parallel": ["engine.tensor_model_parallel_size={workers}"],
+    "sequence parallel": ["engine.ulysses_sequence_parallel_size={workers}"],
+    "pipeline": ["engine.pipeline_model_parallel_size={workers}"],
+}
+
+
+def training_rows(file: pathlib.Path, count: int, length: int) -> None:
+    """Conversations of more than so many tokens."""
+    with file.open("w") as out:
+        for row in range(count):
+            numbers = " ".join(str(row + step) for step in range(length))
+            out.write(json.dumps({"messages": [{"role": "user", "content": f"Count from {row} on."},
+                                               {"role": "assistant", "content": numbers}]}) + "\n")
+
+
+class Refused(Exception):
+    """The dry run says why."""
+
+
+def say(command: list[str]) -> str:
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if run.returncode != 0:
+        raise RuntimeError(run.stdout.strip().splitlines()[-1] if run.stdout else "no output")
+    return run.stdout
+
+
+def said_peak(text: str) -> tuple[float, str]:
+    """GB, and what it is made of. Of several kinds of workers the one with the most."""
+    found = re.findall(r"^  worker[^:]*: ([\d.]+) (GB|MB) \((.*)\)$", text, re.MULTILINE)
+    if not found:
+        raise RuntimeError("the dry run says nothing of a worker's memory")
+    size, unit, parts = max(found, key=lambda each: float(each[0]) * (1 if each[1] == "GB" else 1e-3))
+    return float(size) * (1 if unit == "GB" else 1e-3), parts
+
+
+def exact(parts: str) -> float:
+    """GB, of the sum of the parts, which are said with more digits."""
+    return sum(float(size) * {"GB": 1, "MB": 1e-3, "kB": 1e-6}[unit]
+               for size, unit in re.findall(r"([\d.]+) (GB|MB|kB)\b", parts))
+
+
+def measure(name: str, keys: list[str], options: argparse.Namespace, folder: pathlib.Path) -> dict:
+    places = {"workers": options.workers, "half": max(1, options.workers // 2)}
+    run = folder / name.replace(" ", "_")
+    rows = folder / "rows.jsonl"
+    training_rows(rows, 2 * options.rows, options.length)
+    command = [str(options.bin / "starling"), "sft", f"model.path={options.model}",
+               f"data.train_files={rows}", f"data.train_batch_size={options.rows}",
+               f"data.max_length={options.length}", "data.truncation=right",
+               f"trainer.n_gpus_per_node={options.workers}", "trainer.total_training_steps=2",
+               f"trainer.default_local_dir={run}", *(key.format(**places) for key in keys)]
+    try:
+        plan = say([*command, "--dry-run"])
+    except RuntimeError as why:
+        raise Refused(str(why)) from why
+    said, parts = said_peak(plan)
+    if abs(exact(parts) - said) < 0.06:
+        said = exact(parts)
+    say(command)
+    steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    peak = max(value for step in steps for key, value in flat(step)
+               if key == "perf/max_memory_allocated_gb")
+    return {"benchmark": "memory_peaks", "way": name, "workers": options.workers,
+            "rows": options.rows, "length": options.length, "said_gb": round(said, 3),
+            "peak_gb": round(peak, 3), "over": round(peak / said - 1, 3), "parts": parts}
+
+
+def flat(step: dict) -> list[tuple[str, float]]:
+    return [pair for value in [step, *(each for each in step.values() if isinstance(each, dict))]
+            for pair in value.items()]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--bin", default=ROOT / "build/release/bin", type=pathlib.Path)
+    parser.add_argument("--workers", default=4, type=int)
+    parser.add_argument("--rows", default=4, type=int, help="a step")
+    parser.add_argument("--length", default=128, type=int, help="tokens of a row")
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    failed = False
+    for name in options.only:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                row = measure(name, WAYS[name], options, pathlib.Path(folder))
+            except Refused as why:
+                print(f"{name}: left out: {why}", file=sys.stderr, flush=True)
+                continue
+            except RuntimeError as why:
+                print(f"{name}: {why}", file=sys.stderr, flush=True)
+                failed = True
+                continue
+        if options.json:
+            print(json.dumps(row), flush=True)
+        else:
+            print(f"{name}: peak {row['peak_gb']:.2f} GB, said {row['said_gb']:.2f} GB "
+                  f"({row['over']:+.1%})", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
