@@ -500,7 +500,7 @@ Status Runtime::save_own_state(const void* actor, const StateHooks& hooks, Deadl
 
 Watch Runtime::watch_actor(ActorId actor, std::function<void(const ActorEvent&)> callback) {
   if (!require_started().ok() || actor.is_none()) return {};
-  return Watch::on_actor(impl_->process, actor, std::move(callback));
+  return Watch::on_actor(impl_->process->queries(), actor, std::move(callback));
 }
 
 ObjectRef<ActorDeath> Runtime::death_of_actor(ActorId actor) {
@@ -510,7 +510,7 @@ ObjectRef<ActorDeath> Runtime::death_of_actor(ActorId actor) {
   if (!status.ok())
     return ObjectRef<ActorDeath>(
         ObjectState::failed(object_context(impl_->process), std::move(status)));
-  return ObjectRef<ActorDeath>(death_of(impl_->process, actor));
+  return ObjectRef<ActorDeath>(death_of(impl_->process->queries(), actor));
 }
 
 Status Runtime::kill_actors(std::vector<ActorId> actors, Deadline deadline) {

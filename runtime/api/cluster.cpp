@@ -36,7 +36,7 @@ std::optional<DrainNotice> ClusterApi::drain_notice() const {
 
 Watch ClusterApi::watch_nodes(std::function<void(const NodeEvent&)> callback) {
   if (!connection_.require_started().ok()) return {};
-  return Watch::on_nodes(connection_.process, std::move(callback));
+  return Watch::on_nodes(connection_.process->queries(), std::move(callback));
 }
 
 }  // namespace runtime

@@ -39,10 +39,10 @@ Result<std::int64_t> KeyValueApi::add(const std::string& key, std::int64_t amoun
   });
 }
 
-Result<bool> KeyValueApi::erase(const std::string& key, Until until) {
+Result<bool> KeyValueApi::remove(const std::string& key, Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask<bool>([&](NodeClient::Callback<bool> done) {
-    KeyValueClient(connection_.process->node()).erase(key, bounded(until.at()), std::move(done));
+    KeyValueClient(connection_.process->node()).remove(key, bounded(until.at()), std::move(done));
   });
 }
 

@@ -25,7 +25,7 @@ class KeyValueApi {
   Result<std::int64_t> add(const std::string& key, std::int64_t amount,
                            Until until = std::chrono::seconds(30));
   /// Whether it was there.
-  Result<bool> erase(const std::string& key, Until until = std::chrono::seconds(30));
+  Result<bool> remove(const std::string& key, Until until = std::chrono::seconds(30));
 
  private:
   const Connection& connection_;

@@ -12,8 +12,12 @@ Status PublishedApi::publish_object(const std::string& name, std::uint64_t versi
                                     const ObjectStatePtr& object, std::type_index type,
                                     const PublishOptions& options, Deadline deadline) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
-  return published_detail::publish(connection_.process, name, version, object, type, options,
-                                   deadline);
+  auto request = published_detail::publish_request(name, version, object, type, options, deadline);
+  if (!request.ok()) return request.status();
+  return connection_.process->ask([&](NodeClient::Done done) {
+    PublishedClient(connection_.process->node())
+        .publish(*std::move(request), bounded(deadline), std::move(done));
+  });
 }
 
 Result<published_detail::Found> PublishedApi::find(const std::string& name, std::type_index type,
@@ -21,7 +25,7 @@ Result<published_detail::Found> PublishedApi::find(const std::string& name, std:
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask<published_detail::Found>(
       [&](NodeClient::Callback<published_detail::Found> done) {
-        published_detail::find(connection_.process, name, type, query, bounded(deadline),
+        published_detail::find(connection_.process->queries(), name, type, query, bounded(deadline),
                                std::move(done));
       });
 }
@@ -33,7 +37,7 @@ ObjectStatePtr PublishedApi::when_found(const std::string& name, std::type_index
   auto awaited = std::make_shared<ObjectState>(object_context(connection_.process));
   PublishedQuery first = query;
   if (first.at_least == 0 && first.exactly == 0) first.at_least = 1;  // whichever comes
-  published_detail::find(connection_.process, name, type, first, bounded(deadline),
+  published_detail::find(connection_.process->queries(), name, type, first, bounded(deadline),
                          [awaited](Result<published_detail::Found> found) {
                            if (found.ok())
                              awaited->fulfil(found->object->value());
@@ -47,7 +51,7 @@ Watch PublishedApi::watch(const std::string& name,
                           std::function<void(const PublishedEvent&)> callback,
                           const std::string& name_space) {
   if (!connection_.require_started().ok()) return {};
-  return Watch::on_published(connection_.process, name, name_space, std::move(callback));
+  return Watch::on_published(connection_.process->queries(), name, name_space, std::move(callback));
 }
 
 Status PublishedApi::unpublish(const std::string& name, std::uint64_t version,

@@ -105,6 +105,12 @@ std::vector<ActorClient*> clients_of(const std::vector<ActorHandle<T>>& members)
   return clients;
 }
 
+/// As ActorClient::call_all().
+std::vector<ObjectStatePtr> start_calls(const std::vector<ActorClient*>& clients,
+                                        std::type_index type, const MethodKey& method,
+                                        Encoder& arguments, std::chrono::milliseconds timeout,
+                                        std::int32_t retries);
+
 /// A failed reference: split() with other than one part per member.
 ObjectStatePtr wrong_split(std::size_t group_size);
 
@@ -149,8 +155,8 @@ class ActorGroup {
             options.max_task_retries.value_or(members_.front().defaults().max_task_retries);
         with_arguments<typename Traits::Params>(
             [&](Encoder& encoder) {
-              for (auto& state : ActorClient::call_all(clients, typeid(T), MethodKey::of(method),
-                                                       encoder, timeout, retries)) {
+              for (auto& state : group_detail::start_calls(
+                       clients, typeid(T), MethodKey::of(method), encoder, timeout, retries)) {
                 results.emplace_back(std::move(state));
               }
             },

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "runtime/call/actor_client.h"
 #include "runtime/call/actor_group.h"
 #include "runtime/call/process.h"
 #include "runtime/call/stream_state.h"
+#include "runtime/call/worker_link.h"
 
 namespace runtime {
 
@@ -62,9 +64,24 @@ std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, CallDefaults* defau
   return decoder.context()->references.client_for(address);
 }
 
+namespace {
+
 ObjectStatePtr empty_handle() {
   return ObjectState::failed(
       nullptr, invalid_argument("a call through an ActorHandle that refers to no actor"));
+}
+
+}  // namespace
+
+ActorId actor_of(const ActorClient& client) { return client.id(); }
+NodeId node_of(const ActorClient& client) { return client.worker()->node(); }
+std::int32_t pid_of(const ActorClient& client) { return client.worker()->pid(); }
+
+ObjectStatePtr start_call(ActorClient* client, std::type_index type, const MethodKey& method,
+                          Encoder& arguments, std::chrono::milliseconds timeout,
+                          std::int32_t retries) {
+  if (!client) return empty_handle();
+  return client->call(type, method, arguments, timeout, retries);
 }
 
 OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKey& method,
@@ -83,6 +100,13 @@ OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKe
 }  // namespace runtime::handle_detail
 
 namespace runtime::group_detail {
+
+std::vector<ObjectStatePtr> start_calls(const std::vector<ActorClient*>& clients,
+                                        std::type_index type, const MethodKey& method,
+                                        Encoder& arguments, std::chrono::milliseconds timeout,
+                                        std::int32_t retries) {
+  return ActorClient::call_all(clients, type, method, arguments, timeout, retries);
+}
 
 ObjectStatePtr wrong_split(std::size_t group_size) {
   return ObjectState::failed(nullptr,

@@ -1,29 +1,39 @@
 // ActorHandle<T>: the address of an actor, through which its methods are called.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
-#include <string>
+#include <type_traits>
+#include <typeindex>
 #include <utility>
 
-#include "runtime/call/actor_client.h"
 #include "runtime/call/actor_options.h"
+#include "runtime/call/fwd.h"
 #include "runtime/call/invoke.h"
 #include "runtime/call/object_ref.h"
-#include "runtime/call/worker_link.h"
+#include "runtime/core/ids.h"
 
 namespace runtime {
 
 namespace handle_detail {
-/// A handle's place in a value: the actor's address and its calls' defaults.
 /// What calls through a handle have unless CallOptions say otherwise.
 struct CallDefaults {
   std::chrono::milliseconds timeout = kDefaultCallTimeout;
   std::int32_t max_task_retries = 0;
 };
+/// A handle's place in a value: the actor's address and its calls' defaults.
 void encode_handle(Encoder& encoder, const ActorClient* client, const CallDefaults& defaults);
 std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, CallDefaults* defaults);
-ObjectStatePtr empty_handle();
-/// Calls a method that yields values. `client` may be null.
+/// Of the process of the newest incarnation known.
+ActorId actor_of(const ActorClient& client);
+NodeId node_of(const ActorClient& client);
+std::int32_t pid_of(const ActorClient& client);
+/// Calls a method. `client` may be null.
+ObjectStatePtr start_call(ActorClient* client, std::type_index type, const MethodKey& method,
+                          Encoder& arguments, std::chrono::milliseconds timeout,
+                          std::int32_t retries);
+/// The same of a method that yields values.
 OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKey& method,
                        Encoder& arguments, std::chrono::milliseconds timeout, std::uint32_t window);
 }  // namespace handle_detail
@@ -44,9 +54,9 @@ class ActorHandle {
       : client_(std::move(client)), defaults_(defaults) {}
 
   bool is_valid() const { return client_ != nullptr; }
-  ActorId id() const { return client_ ? client_->id() : ActorId{}; }
-  NodeId node() const { return client_ ? client_->worker()->node() : NodeId{}; }
-  std::int32_t pid() const { return client_ ? client_->worker()->pid() : 0; }
+  ActorId id() const { return client_ ? handle_detail::actor_of(*client_) : ActorId{}; }
+  NodeId node() const { return client_ ? handle_detail::node_of(*client_) : NodeId{}; }
+  std::int32_t pid() const { return client_ ? handle_detail::pid_of(*client_) : 0; }
 
   /// Starts a call and returns at once: `handle.call(&Counter::add, 1)`. Arguments are copied; one
   /// may be an ObjectRef to the parameter's type, whose value is then passed from where it is, once
@@ -75,9 +85,8 @@ class ActorHandle {
             handle_detail::open_stream(client_.get(), typeid(T), MethodKey::of(method), encoder,
                                        timeout, options.stream_window));
       } else {
-        if (!client_) return ObjectRef<typename Traits::Value>(handle_detail::empty_handle());
-        return ObjectRef<typename Traits::Value>(
-            client_->call(typeid(T), MethodKey::of(method), encoder, timeout, retries));
+        return ObjectRef<typename Traits::Value>(handle_detail::start_call(
+            client_.get(), typeid(T), MethodKey::of(method), encoder, timeout, retries));
       }
     };
     return with_arguments<typename Traits::Params>(with, args...);

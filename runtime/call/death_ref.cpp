@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "runtime/call/process.h"
+#include "runtime/call/object_state.h"
+#include "runtime/call/query_context.h"
 #include "runtime/control/actor_directory.h"
 
 namespace runtime {
@@ -16,13 +17,13 @@ constexpr std::chrono::minutes kDeathPollTime{10};
 /// open.
 class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
  public:
-  DeathPoll(const std::shared_ptr<Process>& process, ActorId actor, const ObjectStatePtr& object)
-      : process_(process), actor_(actor), object_(object) {}
+  DeathPoll(const QueryContextPtr& queries, ActorId actor, const ObjectStatePtr& object)
+      : queries_(queries), actor_(actor), object_(object) {}
 
   void ask() {
-    auto process = process_.lock();
-    if (!process || object_.expired()) return;
-    ActorDirectory(process->node())
+    auto queries = queries_.lock();
+    if (!queries || object_.expired()) return;
+    ActorDirectory(queries->node)
         .watch(actor_, version_, deadline_after(kDeathPollTime),
                [self = shared_from_this()](Result<ActorState> state) {
                  self->on_answer(std::move(state));
@@ -32,12 +33,10 @@ class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
  private:
   void on_answer(Result<ActorState> state) {
     ObjectStatePtr object = object_.lock();
-    auto process = process_.lock();
-    if (!object || !process) return;
+    if (!object) return;
     if (state.ok() && state->phase == ActorPhase::kDead) {
-      return settle(
-          *process, *object,
-          {death_status(*state), state->death.exit_code, state->death.signal, state->restarts});
+      return settle(*object, {death_status(*state), state->death.exit_code, state->death.signal,
+                              state->restarts});
     }
     if (state.ok()) {
       version_ = state->version;
@@ -47,21 +46,22 @@ class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
       case ErrorCode::kDeadlineExceeded: return ask();
       // The head remembers a bounded number of the dead.
       case ErrorCode::kNotFound:
-        return settle(*process, *object,
-                      {actor_died("actor " + actor_.short_hex() + " has ended")});
+        return settle(*object, {actor_died("actor " + actor_.short_hex() + " has ended")});
       default:
         return object->fail(
             state.status().with_context("waiting for the end of actor " + actor_.short_hex()));
     }
   }
 
-  static void settle(Process& process, ObjectState& object, ActorDeath death) {
+  static void settle(ObjectState& object, ActorDeath death) {
     Encoder encoder;
     encode_value(encoder, death);
-    object.fulfil(process.inlined(encoder));
+    ObjectValue value;
+    value.bytes = encoder.to_buffer();
+    object.fulfil(std::move(value));
   }
 
-  const std::weak_ptr<Process> process_;
+  const std::weak_ptr<const QueryContext> queries_;
   const ActorId actor_;
   const std::weak_ptr<ObjectState> object_;
   std::uint64_t version_ = 0;  // touched on the loop once the first question is asked
@@ -69,9 +69,9 @@ class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
 
 }  // namespace
 
-ObjectStatePtr death_of(const std::shared_ptr<Process>& process, ActorId actor) {
-  auto object = std::make_shared<ObjectState>(process->object_context());
-  std::make_shared<DeathPoll>(process, actor, object)->ask();
+ObjectStatePtr death_of(const QueryContextPtr& queries, ActorId actor) {
+  auto object = std::make_shared<ObjectState>(object_context(queries));
+  std::make_shared<DeathPoll>(queries, actor, object)->ask();
   return object;
 }
 

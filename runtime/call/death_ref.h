@@ -23,6 +23,6 @@ struct ActorDeath {
 
 /// Settles with an ActorDeath when the actor has ended for good; fails when the runtime is stopped.
 /// Private to the runtime: see Runtime::when_dead.
-ObjectStatePtr death_of(const std::shared_ptr<Process>& process, ActorId actor);
+ObjectStatePtr death_of(const QueryContextPtr& queries, ActorId actor);
 
 }  // namespace runtime

@@ -40,6 +40,7 @@ class ObjectTable;
 struct OutgoingCall;
 class Process;
 class Producer;
+struct QueryContext;
 class Registry;
 class Runtime;
 class StateKeeper;
@@ -61,5 +62,6 @@ class StreamWriter;
 
 using CallerContextPtr = std::shared_ptr<const CallerContext>;
 using OutgoingCallPtr = std::shared_ptr<OutgoingCall>;
+using QueryContextPtr = std::shared_ptr<const QueryContext>;
 
 }  // namespace runtime

@@ -21,6 +21,11 @@ class ReferenceMaker {
  public:
   /// An object of another process. `indirect`: a process that does not own it passed it on.
   virtual std::shared_ptr<StoredObject> borrow(ObjectLocation location, bool indirect) = 0;
+  /// An object that no process has lent, such as a published one. `done` once, on the loop or at
+  /// once, after the node there has learned of it. Errors: as ObjectClient::borrow_and_confirm.
+  virtual void borrow_confirmed(
+      const ObjectLocation& location, Deadline deadline,
+      UniqueFunction<void(Result<std::shared_ptr<StoredObject>>)> done) = 0;
   /// As ObjectClient::remake.
   virtual void remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline,
                       UniqueFunction<void(Result<ObjectLocation>)> done) = 0;

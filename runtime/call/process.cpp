@@ -78,6 +78,8 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
   callers_ = std::make_unique<const CallerContext>(
       CallerContext{loop_, *registry_, session_, activity_, shut_down_, blocked_calls_,
                     *object_table_, clients_, *this, *node_of_callers_});
+  queries_ = std::make_unique<const QueryContext>(
+      QueryContext{*node_, object_context_, *object_table_, callbacks_});
   objects_ = std::make_shared<ObjectClient>(node_->channel());
   ObjectClient::OwnerHooks hooks;
   hooks.hold = [table = object_table_](const ObjectLocation& location) { table->hold(location); };
@@ -277,9 +279,17 @@ std::shared_ptr<StoredObject> Process::borrow(ObjectLocation location, bool indi
       indirect ? StoredObject::Kind::kPassedOn : StoredObject::Kind::kBorrowed);
 }
 
-std::shared_ptr<StoredObject> Process::adopt_borrow(ObjectLocation location) {
-  return StoredObject::make(objects_, object_table_, std::move(location),
-                            StoredObject::Kind::kConfirmed);
+void Process::borrow_confirmed(const ObjectLocation& location, Deadline deadline,
+                               UniqueFunction<void(Result<std::shared_ptr<StoredObject>>)> done) {
+  objects_->borrow_and_confirm(
+      location, deadline,
+      [self = shared_from_this(), location, done = std::move(done)](const Status& status) mutable {
+        // Dropped, it says that this process does not have it after all.
+        auto stored = StoredObject::make(self->objects_, self->object_table_, location,
+                                         StoredObject::Kind::kConfirmed);
+        if (!status.ok()) return done(status);
+        done(std::move(stored));
+      });
 }
 
 void Process::linger(std::vector<ObjectValue> lent) {

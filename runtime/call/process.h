@@ -27,6 +27,7 @@
 #include "runtime/call/object_context.h"
 #include "runtime/call/object_state.h"
 #include "runtime/call/pending_actor.h"
+#include "runtime/call/query_context.h"
 #include "runtime/call/registry.h"
 #include "runtime/call/state_hooks.h"
 #include "runtime/codec/encoder.h"
@@ -73,6 +74,8 @@ class Process final : public std::enable_shared_from_this<Process>,
   CallerContextPtr callers() const { return {shared_from_this(), callers_.get()}; }
   /// The same for its objects, and for the handles in them.
   ObjectContextPtr object_context() const { return {shared_from_this(), &object_context_}; }
+  /// The same for watches and other questions to the head. Once attached.
+  QueryContextPtr queries() const { return {shared_from_this(), queries_.get()}; }
   std::shared_ptr<ActorClient> client_for(const ActorAddress& address) override {
     return clients_.client_for(callers(), address);
   }
@@ -84,8 +87,8 @@ class Process final : public std::enable_shared_from_this<Process>,
   /// The encoded value as bytes, of whatever size.
   ObjectValue inlined(Encoder& encoder);
   std::shared_ptr<StoredObject> borrow(ObjectLocation location, bool indirect) override;
-  /// The same for an object whose owner ObjectClient::borrow_and_confirm has notified.
-  std::shared_ptr<StoredObject> adopt_borrow(ObjectLocation location);
+  void borrow_confirmed(const ObjectLocation& location, Deadline deadline,
+                        UniqueFunction<void(Result<std::shared_ptr<StoredObject>>)> done) override;
   void linger(std::vector<ObjectValue> lent) override;
   ObjectClient& objects() { return *objects_; }
   ObjectTable& object_table() { return *object_table_; }
@@ -115,11 +118,6 @@ class Process final : public std::enable_shared_from_this<Process>,
   ActorInstance current_actor() const;
   Status keep_state(ActorInstance actor, std::string state, Deadline deadline) override;
 
-  /// Makes the thread that callbacks run on. Errors: as Thread::start().
-  Status prepare_callbacks() { return callbacks_.start(); }
-  /// Runs a user's callback on the callback thread, after earlier ones; not once shut down.
-  void run_callback(std::function<void()> callback) { callbacks_.run(std::move(callback)); }
-
   /// Blocks until `count` of the objects are settled or the deadline passes; with
   /// OnFailure::kReturn also when one has failed.
   void wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline,
@@ -147,7 +145,9 @@ class Process final : public std::enable_shared_from_this<Process>,
   const ObjectContext object_context_;
   ActorClients clients_;
   std::unique_ptr<NodeOfCallers> node_of_callers_;
-  std::unique_ptr<const CallerContext> callers_;  // made by attach(), as is the one before
+  // Made by attach(), as is the one before.
+  std::unique_ptr<const CallerContext> callers_;
+  std::unique_ptr<const QueryContext> queries_;
 
   ObjectStatePtr pending() override;
   Status decode_reply(const Buffer& meta, Buffer payload,

@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "runtime/call/lineage.h"
-#include "runtime/call/process.h"
+#include "runtime/call/object_table.h"
+#include "runtime/call/query_context.h"
 #include "runtime/call/stored_object.h"
 #include "runtime/control/published_client.h"
 #include "runtime/core/backoff.h"
 #include "runtime/core/readable_name.h"
 #include "runtime/core/timer.h"
+#include "runtime/transport/event_loop.h"
 
 namespace runtime::published_detail {
 
@@ -26,7 +28,7 @@ std::string type_text(std::type_index type) {
 
 /// One question, asked again while what was found cannot be had.
 struct Search : std::enable_shared_from_this<Search> {
-  std::shared_ptr<Process> process;
+  QueryContextPtr queries;
   control::FindPublished request;
   std::string type;  // of the value; empty: any
   Deadline deadline;
@@ -36,7 +38,7 @@ struct Search : std::enable_shared_from_this<Search> {
   std::vector<ObjectLocation> copies;  // of what was found, to be tried
 
   void ask() {
-    PublishedClient(process->node())
+    PublishedClient(queries->node)
         .find(request, deadline, [self = shared_from_this()](Result<PublishedObject> found) {
           if (!found.ok()) return self->done(found.status());
           self->on_found(std::move(*found));
@@ -53,14 +55,14 @@ struct Search : std::enable_shared_from_this<Search> {
       ObjectValue value;
       value.bytes = Buffer::copy_of(*bytes);
       return done(
-          Found{found.version, ObjectState::ready(process->object_context(), std::move(value))});
+          Found{found.version, ObjectState::ready(object_context(queries), std::move(value))});
     }
     copies = std::move(std::get<std::vector<ObjectLocation>>(found.value));
     if (copies.empty())
       return done(internal_error("the head has named no place of '" + found.name + "'"));
     // Those on this node last, since they are taken from the back.
     std::stable_partition(copies.begin(), copies.end(), [&](const ObjectLocation& copy) {
-      return copy.node != process->node().node_id();
+      return copy.node != queries->node.node_id();
     });
     try_copy(found.version);
   }
@@ -68,12 +70,11 @@ struct Search : std::enable_shared_from_this<Search> {
   void try_copy(std::uint64_t version) {
     const ObjectLocation location = std::move(copies.back());
     copies.pop_back();
-    process->objects().borrow_and_confirm(
-        location, deadline, [self = shared_from_this(), location, version](const Status& status) {
-          // Dropped, it says that this process does not have it after all.
-          auto stored = self->process->adopt_borrow(location);
-          if (!status.ok()) return self->on_failed(version, status);
-          self->have(version, std::move(stored));
+    queries->objects.references.borrow_confirmed(
+        location, deadline,
+        [self = shared_from_this(), version](Result<std::shared_ptr<StoredObject>> stored) {
+          if (!stored.ok()) return self->on_failed(version, stored.status());
+          self->have(version, *std::move(stored));
         });
   }
 
@@ -82,11 +83,11 @@ struct Search : std::enable_shared_from_this<Search> {
   void on_failed(std::uint64_t version, const Status& why) {
     const bool may_be_elsewhere =
         why.code() == ErrorCode::kObjectLost || why.code() == ErrorCode::kUnavailable;
-    if (!may_be_elsewhere || process->is_shut_down()) return done(why);
+    if (!may_be_elsewhere || queries->objects.shut_down) return done(why);
     if (!copies.empty()) return try_copy(version);
     const auto pause = backoff.next();
     if (steady_now() + pause >= deadline) return done(why);
-    auto timer = std::make_shared<Timer>(process->loop().context(), pause);
+    auto timer = std::make_shared<Timer>(queries->objects.loop.context(), pause);
     timer->async_wait(
         [self = shared_from_this(), timer](boost::system::error_code) { self->ask(); });
   }
@@ -95,20 +96,20 @@ struct Search : std::enable_shared_from_this<Search> {
 /// Of a published object: a copy that is lost is looked for again, on other nodes.
 class PublishedLineage final : public Lineage {
  public:
-  PublishedLineage(std::weak_ptr<Process> process, control::FindPublished request,
+  PublishedLineage(std::weak_ptr<const QueryContext> queries, control::FindPublished request,
                    std::string keeper)
-      : process_(std::move(process)), request_(std::move(request)), keeper_(std::move(keeper)) {}
+      : queries_(std::move(queries)), request_(std::move(request)), keeper_(std::move(keeper)) {}
 
   std::string maker() const override {
     return "publish('" + request_.name + "', version " + std::to_string(request_.version) + ")";
   }
   std::string keeper() const override { return keeper_; }
   Result<ObjectStatePtr> make_again(const ObjectLocation&) override {
-    auto process = process_.lock();
-    if (!process) return cancelled("the runtime was stopped");
-    auto again = std::make_shared<ObjectState>(process->object_context());
+    auto queries = queries_.lock();
+    if (!queries) return cancelled("the runtime was stopped");
+    auto again = std::make_shared<ObjectState>(object_context(queries));
     auto search = std::make_shared<Search>();
-    search->process = process;
+    search->queries = queries;
     search->request = request_;
     search->deadline = deadline_after(kPublishPatience);
     search->done = [again](Result<Found> found) {
@@ -117,12 +118,12 @@ class PublishedLineage final : public Lineage {
       else
         again->fail(found.status());
     };
-    process->loop().post([search] { search->ask(); });  // callers hold a mutex
+    queries->objects.loop.post([search] { search->ask(); });  // callers hold a mutex
     return again;
   }
 
  private:
-  const std::weak_ptr<Process> process_;
+  const std::weak_ptr<const QueryContext> queries_;
   const control::FindPublished request_;
   const std::string keeper_;
 };
@@ -132,19 +133,19 @@ void Search::have(std::uint64_t version, std::shared_ptr<StoredObject> stored) {
   again.version = version;
   again.exactly = true;
   again.wait = false;
-  stored->set_lineage(std::make_shared<PublishedLineage>(process, std::move(again),
-                                                         process->node().node_address()));
-  process->object_table().add_remakeable(stored);
+  stored->set_lineage(
+      std::make_shared<PublishedLineage>(queries, std::move(again), queries->node.node_address()));
+  queries->object_table.add_remakeable(stored);
   ObjectValue value;
   value.stored = std::move(stored);
-  done(Found{version, ObjectState::ready(process->object_context(), std::move(value))});
+  done(Found{version, ObjectState::ready(object_context(queries), std::move(value))});
 }
 
 }  // namespace
 
-Status publish(const std::shared_ptr<Process>& process, const std::string& name,
-               std::uint64_t version, const ObjectStatePtr& object, std::type_index type,
-               const PublishOptions& options, Deadline deadline) {
+Result<control::Publish> publish_request(const std::string& name, std::uint64_t version,
+                                         const ObjectStatePtr& object, std::type_index type,
+                                         const PublishOptions& options, Deadline deadline) {
   if (!object) return invalid_argument("publish of an ObjectRef that refers to nothing");
   if (!object->wait(deadline))
     return deadline_exceeded("the object to be published as '" + name + "' was not there in time");
@@ -162,16 +163,13 @@ Status publish(const std::shared_ptr<Process>& process, const std::string& name,
     request.value = std::vector<ObjectLocation>{value.stored->location()};
   else
     request.value = std::string(value.bytes.text());
-  return process->ask([&](NodeClient::Done done) {
-    PublishedClient(process->node())
-        .publish(std::move(request), bounded(deadline), std::move(done));
-  });
+  return request;
 }
 
-void find(const std::shared_ptr<Process>& process, const std::string& name, std::type_index type,
+void find(const QueryContextPtr& queries, const std::string& name, std::type_index type,
           const PublishedQuery& query, Deadline deadline, std::function<void(Result<Found>)> done) {
   auto search = std::make_shared<Search>();
-  search->process = process;
+  search->queries = queries;
   search->request = {query.name_space, name, std::max(query.at_least, query.exactly),
                      query.exactly != 0, query.at_least != 0 || query.exactly != 0};
   search->type = type_text(type);

@@ -13,6 +13,10 @@
 
 namespace runtime {
 
+namespace control {
+struct Publish;
+}  // namespace control
+
 struct PublishOptions {
   /// Where the name lies. Empty: the job's namespace.
   std::string name_space{};
@@ -69,13 +73,14 @@ struct Found {
   ObjectStatePtr object;
 };
 
-/// What rt.published().publish does. Blocks. `type`: of the value.
-Status publish(const std::shared_ptr<Process>& process, const std::string& name,
-               std::uint64_t version, const ObjectStatePtr& object, std::type_index type,
-               const PublishOptions& options, Deadline deadline);
+/// The request with which rt.published().publish asks the head. Blocks until the object is there.
+/// `type`: of the value. Errors: as publish(), so far as they come from the object.
+Result<control::Publish> publish_request(const std::string& name, std::uint64_t version,
+                                         const ObjectStatePtr& object, std::type_index type,
+                                         const PublishOptions& options, Deadline deadline);
 /// `done` once, on the event loop: with a reference that keeps the version. Refused with
 /// kInvalidArgument when it was published as another type.
-void find(const std::shared_ptr<Process>& process, const std::string& name, std::type_index type,
+void find(const QueryContextPtr& queries, const std::string& name, std::type_index type,
           const PublishedQuery& query, Deadline deadline, std::function<void(Result<Found>)> done);
 
 }  // namespace published_detail

@@ -8,12 +8,15 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/call/process.h"
+#include "runtime/call/callback_thread.h"
+#include "runtime/call/query_context.h"
 #include "runtime/control/actor_directory.h"
 #include "runtime/control/cluster_client.h"
 #include "runtime/control/published_client.h"
+#include "runtime/core/fork_guard.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
+#include "runtime/transport/event_loop.h"
 
 namespace runtime {
 
@@ -23,8 +26,8 @@ namespace {
 constexpr std::chrono::minutes kWatchPollTime{10};
 constexpr std::chrono::seconds kPause{1};  // after a failure
 
-bool can_call_back(Process& process) {
-  const Status status = process.prepare_callbacks();
+bool can_call_back(const QueryContext& queries) {
+  const Status status = queries.callbacks.start();
   if (!status.ok()) LOG(error, "a watch cannot call back: {}", status.message());
   return status.ok();
 }
@@ -34,14 +37,14 @@ bool can_call_back(Process& process) {
 /// alone.
 class Watch::State : public std::enable_shared_from_this<State> {
  public:
-  explicit State(const std::shared_ptr<Process>& process)
-      : generation_(fork_generation()), process_(process) {}
+  explicit State(const QueryContextPtr& queries)
+      : generation_(fork_generation()), queries_(queries) {}
   virtual ~State() = default;
 
-  virtual void ask(Process& process) = 0;
+  virtual void ask(const QueryContext& queries) = 0;
 
   void poll() {
-    if (auto process = process_.lock(); process && !process->is_shut_down()) ask(*process);
+    if (auto queries = queries_.lock(); queries && !queries->objects.shut_down) ask(*queries);
   }
 
   void poll_later(EventLoop& loop) {
@@ -62,9 +65,9 @@ class Watch::State : public std::enable_shared_from_this<State> {
  protected:
   /// Runs `call` on the process's callback thread, unless stopped by then.
   void deliver(std::function<void()> call) {
-    auto process = process_.lock();
-    if (!process) return;
-    process->run_callback([self = shared_from_this(), call = std::move(call)] {
+    auto queries = queries_.lock();
+    if (!queries) return;
+    queries->callbacks.run([self = shared_from_this(), call = std::move(call)] {
       {
         std::lock_guard lock(self->mutex_);
         if (self->stopped_) return;
@@ -91,7 +94,7 @@ class Watch::State : public std::enable_shared_from_this<State> {
   };
 
   const std::uint64_t generation_;
-  const std::weak_ptr<Process> process_;
+  const std::weak_ptr<const QueryContext> queries_;
   std::mutex mutex_;
   std::condition_variable idle_;
   std::thread::id caller_;  // in a callback now
@@ -100,12 +103,12 @@ class Watch::State : public std::enable_shared_from_this<State> {
 
 class Watch::OfActor final : public State {
  public:
-  OfActor(const std::shared_ptr<Process>& process, ActorId actor,
+  OfActor(const QueryContextPtr& queries, ActorId actor,
           std::function<void(const ActorEvent&)> callback)
-      : State(process), actor_(actor), callback_(std::move(callback)) {}
+      : State(queries), actor_(actor), callback_(std::move(callback)) {}
 
-  void ask(Process& process) override {
-    ActorDirectory(process.node())
+  void ask(const QueryContext& queries) override {
+    ActorDirectory(queries.node)
         .watch(actor_, known_ ? known_->version : 0, deadline_after(kWatchPollTime),
                [weak = std::weak_ptr<State>(shared_from_this())](Result<ActorState> state) {
                  if (auto self = weak.lock())
@@ -147,11 +150,11 @@ class Watch::OfActor final : public State {
 
 class Watch::OfNodes final : public State {
  public:
-  OfNodes(const std::shared_ptr<Process>& process, std::function<void(const NodeEvent&)> callback)
-      : State(process), loop_(process->loop()), callback_(std::move(callback)) {}
+  OfNodes(const QueryContextPtr& queries, std::function<void(const NodeEvent&)> callback)
+      : State(queries), loop_(queries->objects.loop), callback_(std::move(callback)) {}
 
-  void ask(Process& process) override {
-    ClusterClient(process.node())
+  void ask(const QueryContext& queries) override {
+    ClusterClient(queries.node)
         .watch_nodes(
             version_, deadline_after(kWatchPollTime),
             [weak = std::weak_ptr<State>(shared_from_this())](Result<control::NodeList> list) {
@@ -229,17 +232,17 @@ class Watch::OfNodes final : public State {
 
 class Watch::OfPublished final : public State {
  public:
-  OfPublished(const std::shared_ptr<Process>& process, std::string name, std::string name_space,
+  OfPublished(const QueryContextPtr& queries, std::string name, std::string name_space,
               std::function<void(const PublishedEvent&)> callback)
-      : State(process),
-        loop_(process->loop()),
+      : State(queries),
+        loop_(queries->objects.loop),
         name_(std::move(name)),
         name_space_(std::move(name_space)),
         callback_(std::move(callback)) {}
 
-  void ask(Process& process) override {
+  void ask(const QueryContext& queries) override {
     control::FindPublished next{name_space_, name_, version_ + 1, false, true};
-    PublishedClient(process.node())
+    PublishedClient(queries.node)
         .find(std::move(next), deadline_after(kWatchPollTime),
               [weak = std::weak_ptr<State>(shared_from_this())](Result<PublishedObject> found) {
                 if (auto self = weak.lock())
@@ -267,12 +270,11 @@ class Watch::OfPublished final : public State {
   std::uint64_t version_ = 0;  // touched on the loop
 };
 
-Watch Watch::on_published(const std::shared_ptr<Process>& process, std::string name,
-                          std::string name_space,
+Watch Watch::on_published(const QueryContextPtr& queries, std::string name, std::string name_space,
                           std::function<void(const PublishedEvent&)> callback) {
-  auto state = std::make_shared<OfPublished>(process, std::move(name), std::move(name_space),
+  auto state = std::make_shared<OfPublished>(queries, std::move(name), std::move(name_space),
                                              std::move(callback));
-  if (!can_call_back(*process)) return {};
+  if (!can_call_back(*queries)) return {};
   state->poll();
   return Watch(std::move(state));
 }
@@ -289,18 +291,18 @@ void Watch::stop() {
   if (state_) std::exchange(state_, nullptr)->stop();
 }
 
-Watch Watch::on_actor(const std::shared_ptr<Process>& process, ActorId actor,
+Watch Watch::on_actor(const QueryContextPtr& queries, ActorId actor,
                       std::function<void(const ActorEvent&)> callback) {
-  auto state = std::make_shared<OfActor>(process, actor, std::move(callback));
-  if (!can_call_back(*process)) return {};
+  auto state = std::make_shared<OfActor>(queries, actor, std::move(callback));
+  if (!can_call_back(*queries)) return {};
   state->poll();
   return Watch(std::move(state));
 }
 
-Watch Watch::on_nodes(const std::shared_ptr<Process>& process,
+Watch Watch::on_nodes(const QueryContextPtr& queries,
                       std::function<void(const NodeEvent&)> callback) {
-  auto state = std::make_shared<OfNodes>(process, std::move(callback));
-  if (!can_call_back(*process)) return {};
+  auto state = std::make_shared<OfNodes>(queries, std::move(callback));
+  if (!can_call_back(*queries)) return {};
   state->poll();
   return Watch(std::move(state));
 }

@@ -52,12 +52,12 @@ class Watch {
   void stop();
 
   /// Private to the runtime: see Runtime::watch.
-  static Watch on_actor(const std::shared_ptr<Process>& process, ActorId actor,
+  static Watch on_actor(const QueryContextPtr& queries, ActorId actor,
                         std::function<void(const ActorEvent&)> callback);
-  static Watch on_published(const std::shared_ptr<Process>& process, std::string name,
+  static Watch on_published(const QueryContextPtr& queries, std::string name,
                             std::string name_space,
                             std::function<void(const PublishedEvent&)> callback);
-  static Watch on_nodes(const std::shared_ptr<Process>& process,
+  static Watch on_nodes(const QueryContextPtr& queries,
                         std::function<void(const NodeEvent&)> callback);
 
  private:

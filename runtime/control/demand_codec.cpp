@@ -4,8 +4,6 @@
 
 namespace runtime::schema_values {
 
-namespace {}  // namespace
-
 void store(const PlaceShape& from, schema::Demand::Place::Builder to) {
   store(from.resources, to.initResources(count(from.resources)));
   store(from.labels, to.initLabels(count(from.labels)));

@@ -18,7 +18,7 @@ void KeyValueClient::add(std::string key, std::int64_t amount, Deadline deadline
   node_.ask(control::KvAdd{std::move(key), amount}, deadline, std::move(done));
 }
 
-void KeyValueClient::erase(std::string key, Deadline deadline, Callback<bool> done) {
+void KeyValueClient::remove(std::string key, Deadline deadline, Callback<bool> done) {
   node_.ask<std::int64_t>(control::KvDelete{std::move(key)}, deadline,
                           [done = std::move(done)](Result<std::int64_t> was_there) {
                             if (was_there.ok())

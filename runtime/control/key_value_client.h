@@ -24,7 +24,7 @@ class KeyValueClient {
   /// Adds to a decimal number (absent: 0) and answers with the sum. kInvalidArgument: the value is
   /// no number.
   void add(std::string key, std::int64_t amount, Deadline deadline, Callback<std::int64_t> done);
-  void erase(std::string key, Deadline deadline, Callback<bool> done);  // whether it was there
+  void remove(std::string key, Deadline deadline, Callback<bool> done);  // whether it was there
 
  private:
   NodeClient& node_;

@@ -27,14 +27,14 @@ void Keys::add(runtime::Runtime& rt) {
 void Keys::claim(runtime::Runtime& rt) {
   const std::string key = name("claim-") + "-" + std::to_string(++claims_);
   if (!rt.kv().put(key, "free", 5s).ok()) return;
-  auto won = rt.kv().erase(key, 5s);
+  auto won = rt.kv().remove(key, 5s);
   if (world_.current()->crashed) return;
-  world_.note("kv_delete " + std::to_string(static_cast<int>(won.status().code())));
+  world_.note("kv_remove " + std::to_string(static_cast<int>(won.status().code())));
   if (!won.ok()) return;
-  if (!*won) world_.fail("kv_delete of " + key + " said that there was none");
-  auto again = rt.kv().erase(key, 5s);
+  if (!*won) world_.fail("kv_remove of " + key + " said that there was none");
+  auto again = rt.kv().remove(key, 5s);
   if (again.ok() && *again && !world_.current()->crashed)
-    world_.fail("kv_delete of " + key + " deleted it twice");
+    world_.fail("kv_remove of " + key + " deleted it twice");
 }
 
 }  // namespace sim

@@ -96,12 +96,20 @@ TEST_F(ClusterTest, CrashesCarryABacktrace) {
 TEST_F(ClusterTest, CallsEndAtTheirDeadline) {
   auto actor = counter();
   const support::Gate first(folder_.file("first")), second(folder_.file("second"));
-  auto slow = actor.call(CallOptions{.timeout = 200ms}, &Counter::pass, first.path());
-  auto behind = actor.call(CallOptions{.timeout = 300ms}, &Counter::add, 1);
-  expect_failure(rt_->get(slow).status(), ErrorCode::kDeadlineExceeded, {"pass"});
+  auto running = actor.call(&Counter::pass, first.path());
+  ASSERT_TRUE(first.is_reached());
+  auto behind = actor.call(CallOptions{.timeout = 200ms}, &Counter::add, 1);
   expect_failure(rt_->get(behind).status(), ErrorCode::kDeadlineExceeded, {"add"});
-  first.open();  // not before: both calls have ended though the method has not
-  EXPECT_EQ(get(actor.call(&Counter::total)), 0) << "a call whose time is up in line does not run";
+  // The worker hears of that before it gets these: both are in line once that call is not.
+  auto total = actor.call(&Counter::total);
+  auto total_again = actor.call(&Counter::total);
+  ASSERT_TRUE(has_in_line("Counter", 2));
+  first.open();
+  EXPECT_EQ(get(running), 1);
+  EXPECT_EQ(get(total), 0) << "a call whose time is up in line does not run";
+  EXPECT_EQ(get(total_again), 0);
+  auto slow = actor.call(CallOptions{.timeout = 200ms}, &Counter::pass, second.path());
+  expect_failure(rt_->get(slow).status(), ErrorCode::kDeadlineExceeded, {"pass"});
   auto late = actor.call(&Counter::pass, second.path());
   EXPECT_EQ(rt_->get(late, 50ms).status().code(), ErrorCode::kDeadlineExceeded)
       << "get has its own deadline";

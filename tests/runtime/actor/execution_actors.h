@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <unistd.h>
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <map>

@@ -69,7 +69,7 @@ TEST_F(ForkTest, TheChildIsRefusedWhileTheParentGetsItsAnswers) {
     refusals.expect("get of a settled one", rt.get(settled).status());
     refusals.expect("get of a pending one", rt.get(pending).status());
     refusals.expect("get of a stored one", rt.get(*stored).status());
-    refusals.expect("get_view", rt.objects().view(*stored).status());
+    refusals.expect("view", rt.objects().view(*stored).status());
     refusals.expect("spawn", rt.spawn<Counter>({}, 1).status());
     refusals.expect("spawn_group", rt.spawn_group<Counter>(2, ActorOptions{}, 1).status());
     refusals.expect("get_actor", rt.get_actor<Counter>("x").status());

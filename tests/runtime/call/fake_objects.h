@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -113,11 +114,20 @@ class FakeReferences final : public ReferenceMaker {
         store, objects, std::move(location),
         indirect ? StoredObject::Kind::kPassedOn : StoredObject::Kind::kBorrowed);
   }
+  void borrow_confirmed(const ObjectLocation& location, Deadline,
+                        UniqueFunction<void(Result<std::shared_ptr<StoredObject>>)> done) override {
+    asked.push_back(location);
+    if (gone.contains(location.node)) return done(object_lost("its node is gone"));
+    done(StoredObject::make(store, objects, location, StoredObject::Kind::kConfirmed));
+  }
   void remake(const ObjectLocation& lost, const std::string& keeper, Deadline,
               UniqueFunction<void(Result<ObjectLocation>)> done) override {
     remakes.push_back({lost, keeper, std::move(done)});
   }
-  std::shared_ptr<ActorClient> client_for(const ActorAddress&) override { return nullptr; }
+  std::shared_ptr<ActorClient> client_for(const ActorAddress& address) override {
+    addresses.push_back(address);
+    return nullptr;
+  }
 
   struct Borrowed {
     ObjectLocation location;
@@ -131,7 +141,10 @@ class FakeReferences final : public ReferenceMaker {
   const std::shared_ptr<FakeStore> store = std::make_shared<FakeStore>();
   const std::shared_ptr<FakeRegister> objects = std::make_shared<FakeRegister>();
   std::vector<Borrowed> borrowed;
+  std::vector<ObjectLocation> asked;  // by borrow_confirmed(), as is the next
+  std::set<NodeId> gone;
   std::vector<Remake> remakes;
+  std::vector<ActorAddress> addresses;  // of handles
 };
 
 /// What an ObjectContext needs.

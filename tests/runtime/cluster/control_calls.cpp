@@ -129,7 +129,7 @@ class ControlCaller {
   }
   void erase(const std::string& key) {
     record(ControlOp::kDelete, key, 0, [&](ControlCall& call) {
-      auto was_there = rt_.kv().erase(key);
+      auto was_there = rt_.kv().remove(key);
       call.value = was_there.value_or(false);
       return was_there.status();
     });

@@ -1,4 +1,6 @@
 // The head's process dies under load.
+#include <algorithm>
+
 #include "fixture.h"
 
 #include "tests/support/pauses.h"

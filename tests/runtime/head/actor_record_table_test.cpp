@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tests/runtime/head/table_writes.h"
+
 namespace runtime {
 namespace {
 
@@ -41,17 +43,9 @@ class ActorRecordTableTest : public ::testing::Test {
   std::optional<JobId> die(ActorId actor) {
     return table_.end(command::ActorDead{actor, {"it crashed", 100, -1, 9, ""}}, ++order_);
   }
-  std::map<std::string, std::optional<std::string>> changes() {
-    std::vector<JournalWrite> writes;
-    table_.take_changes(writes);
-    std::map<std::string, std::optional<std::string>> changed;
-    for (JournalWrite& write : writes) changed[write.key] = std::move(write.value);
-    EXPECT_EQ(changed.size(), writes.size()) << "a key was written twice";
-    return changed;
-  }
+  TableWrites changes() { return writes_of(table_); }
   /// As ClusterTables does: in the order of the keys.
-  static Status restore(ActorRecordTable& table,
-                        const std::map<std::string, std::optional<std::string>>& written) {
+  static Status restore(ActorRecordTable& table, const TableWrites& written) {
     for (const auto& [key, value] : written) {
       if (!value) continue;
       auto entry = journal::decode(*value);

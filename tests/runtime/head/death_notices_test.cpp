@@ -1,4 +1,4 @@
-// What nodes hear of the deaths of actors.
+// Notices of the deaths of actors, from the head to its nodes.
 #include "runtime/head/death_notices.h"
 
 #include <optional>

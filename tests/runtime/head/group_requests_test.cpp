@@ -1,5 +1,5 @@
-// What clients ask the head about placement groups. Their reservations are the manager's, whose
-// nodes the test plays.
+// Requests of clients about placement groups. The manager reserves for them; the test plays its
+// nodes.
 #include "runtime/head/group_requests.h"
 
 #include "parts_fixture.h"

@@ -1,7 +1,7 @@
 // The key-value pairs of jobs, and what the journal gets to know of them.
 #include "runtime/head/pair_table.h"
 
-#include <gtest/gtest.h>
+#include "tests/runtime/head/table_writes.h"
 
 namespace runtime {
 namespace {
@@ -10,14 +10,6 @@ class PairTableTest : public ::testing::Test {
  protected:
   void put(JobId job, const std::string& key, const std::string& value) {
     table_.apply(command::PutKey{job, key, value});
-  }
-  std::map<std::string, std::optional<std::string>> changes() {
-    std::vector<JournalWrite> writes;
-    table_.take_changes(writes);
-    std::map<std::string, std::optional<std::string>> changed;
-    for (JournalWrite& write : writes) changed[write.key] = std::move(write.value);
-    EXPECT_EQ(changed.size(), writes.size()) << "a key was written twice";
-    return changed;
   }
 
   const JobId job_ = JobId::random(), other_ = JobId::random();
@@ -49,7 +41,7 @@ TEST_F(PairTableTest, AJobsPairsAreDroppedTogether) {
   table_.drop(JobId::random());
   EXPECT_EQ(table_.count(job_), 0u);
   EXPECT_EQ(table_.count(other_), 1u);
-  const auto changed = changes();
+  const auto changed = writes_of(table_);
   EXPECT_EQ(changed.size(), 2u);
   EXPECT_FALSE(changed.at(journal::key_of_pair(job_, "a")));
   EXPECT_FALSE(changed.at(journal::key_of_pair(job_, "b")));
@@ -64,17 +56,10 @@ TEST_F(PairTableTest, WhatIsWrittenGivesTheSameTable) {
   put(other_, "c", "3");
   PairTable restored;
   restored.follow();
-  for (const auto& [key, value] : changes()) {
-    if (!value) continue;
-    const auto entry = journal::decode(*value);
-    ASSERT_TRUE(entry.ok()) << entry.status().to_string();
-    EXPECT_TRUE(restored.restore(std::get<journal::Pair>(*entry)).ok());
-  }
+  EXPECT_EQ(restore_from<journal::Pair>(restored, writes_of(table_)), Status());
   EXPECT_EQ(restored.all().at(job_), table_.all().at(job_));
   EXPECT_EQ(restored.all().at(other_), table_.all().at(other_));
-  std::vector<JournalWrite> again;
-  restored.take_changes(again);
-  EXPECT_TRUE(again.empty()) << "what was restored is written already";
+  EXPECT_TRUE(writes_of(restored).empty()) << "what was restored is written already";
 }
 
 }  // namespace

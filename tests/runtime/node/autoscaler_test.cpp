@@ -345,7 +345,7 @@ TEST_F(AutoscalerCluster, NodesOnDemandStandInForSpot) {
 }
 
 TEST_F(AutoscalerCluster, KillingTheHeadAndTheAutoscalerLosesNoNodeAndDoublesNone) {
-  start_scaled("", provider("[ $1 = add ] && sleep 0.7"));
+  start_scaled("", provider("[ $1 = add ] && until [ -e killed ]; do sleep 0.01; done"));
   auto program = driver();
   ASSERT_EQ(create(*program, 1).size(), 1u);
   std::vector<ActorAddress> actors;
@@ -353,6 +353,7 @@ TEST_F(AutoscalerCluster, KillingTheHeadAndTheAutoscalerLosesNoNodeAndDoublesNon
   ASSERT_TRUE(eventually([&] { return !asked("add").empty(); }, kPatience));
   kill_head();  // while the command runs
   ::kill(child("autoscaler"), SIGKILL);
+  write("killed", "");
   creating.join();
   ASSERT_EQ(actors.size(), 2u);
   kill_head();

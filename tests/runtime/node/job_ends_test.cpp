@@ -36,14 +36,18 @@ constexpr const char* kDisown =
 TEST_F(Job, WhatItDisownedEndsWithIt) {
   start_head();
   for (const char* end : {"exit 3", "kill -KILL $$", "exec sleep 1000"}) {
-    const std::string id = submit({"--", "sh", "-c", std::string(kDisown) + "sleep 0.3; " + end});
+    const std::string id =
+        submit({"--", "sh", "-c", std::string(kDisown) + until("is seen") + end});
     const int left = left_by(id);
     ASSERT_GT(left, 0);
+    EXPECT_TRUE(process_runs(left)) << end << ": it has ended too early";
+    write(work_.file("is seen"), "");
     if (std::string(end).starts_with("exec"))
       EXPECT_EQ(starling({"job", "stop", id}).code, 0);
     else
       wait_for_end(id);
     EXPECT_TRUE(eventually([&] { return !process_runs(left); })) << end;
+    fs::remove(work_.file("is seen"));
   }
 }
 
@@ -61,11 +65,14 @@ TEST_F(Job, WhatItDisownedEndsWhereItKillsItsSupervisor) {
   start_head();
   for (const char* kill : {"kill -KILL $PPID", "kill -KILL $(ps -o ppid= -p $PPID)"}) {
     const std::string id =
-        submit({"--", "sh", "-c", std::string(kDisown) + "sleep 0.3; " + kill + "; sleep 1000"});
+        submit({"--", "sh", "-c", std::string(kDisown) + until("is seen") + kill + "; sleep 1000"});
     const int left = left_by(id);
     ASSERT_GT(left, 0);
+    EXPECT_TRUE(process_runs(left)) << kill << ": it has ended too early";
+    write(work_.file("is seen"), "");
     EXPECT_EQ(wait_for_end(id)["state"], "failed");
     EXPECT_FALSE(process_runs(left)) << kill << ": it has ended already";
+    fs::remove(work_.file("is seen"));
   }
 }
 
@@ -95,9 +102,10 @@ TEST_F(Job, OneThatStartsProcessesAllTheTimeIsStopped) {
       "use POSIX; while (1) { my $p = fork; if (defined $p && $p == 0) { setsid(); %ENV = (); } "
       "select(undef, undef, undef, 0.002) }";
   // The limit is the job's alone, since what it leaves could keep the node from doing its work.
-  const std::string id = submit(
-      {"--", "sh", "-c",
-       "echo $$ > " + limit.file("cgroup.procs") + "; sleep 0.5; exec perl -e '" + storm + "'"});
+  const std::string id = submit({"--", "sh", "-c",
+                                 "echo $$ > " + limit.file("cgroup.procs") + "; " +
+                                     until("is submitted") + "exec perl -e '" + storm + "'"});
+  write(work_.file("is submitted"), "");
   ASSERT_TRUE(eventually([&] { return limit.count() == kLimit; }, std::chrono::seconds(20)));
   const CommandResult stopped = starling({"job", "stop", id});
   EXPECT_EQ(stopped.code, 0) << stopped.err;

@@ -174,9 +174,15 @@ TEST_F(Job, LogsSayWhatWasRotatedAway) {
 
 TEST_F(Job, LogsAreFollowedToItsEnd) {
   start_head();
-  const std::string id =
-      submit({"--", "sh", "-c", "for i in 1 2 3; do echo line $i; sleep 0.3; done"});
-  CommandResult followed = starling({"job", "logs", "-f", id});
+  const std::string id = submit(
+      {"--", "sh", "-c",
+       "echo line 1; " + until("first") + "echo line 2; " + until("second") + "echo line 3"});
+  BackgroundCommand follower({program(), "job", "logs", "-f", id});
+  follower.wait_for_output("line 1\n");
+  write(work_.file("first"), "");
+  follower.wait_for_output("line 2\n");
+  write(work_.file("second"), "");
+  const CommandResult followed = follower.finish();
   EXPECT_EQ(followed.code, 0) << followed.err;
   EXPECT_EQ(followed.out, "line 1\nline 2\nline 3\n");
 }

@@ -21,19 +21,20 @@ using std::chrono::milliseconds;
 // Less than what the scripts take that no process ends.
 constexpr auto kPatience = std::chrono::seconds(60);
 
+struct ShellOptions {
+  bool supervised = false;
+  std::string end_at = {};  // its end() is called once it has said this; empty: never
+  milliseconds grace{0};    // of end()
+};
+
 /// Runs a shell script to its end on its own loop.
 struct ShellRun {
-  explicit ShellRun(std::string script, milliseconds end_after = milliseconds(-1),
-                    milliseconds grace = milliseconds(0), bool supervised = false)
-      : over(loop) {
-    spec.supervised = supervised;
+  explicit ShellRun(std::string script, ShellOptions shell_options = {})
+      : over(loop), options(std::move(shell_options)) {
+    spec.supervised = options.supervised;
     spec.program = "sh";
     spec.argv = {"sh", "-c", std::move(script)};
     start();
-    if (end_after.count() >= 0) {
-      timer.expires_after(end_after);
-      timer.async_wait([this, grace](boost::system::error_code) { child->end(grace); });
-    }
     EXPECT_TRUE(loop.run_until(over, deadline_after(kPatience))) << "it did not end";
   }
   void start() {
@@ -41,6 +42,9 @@ struct ShellRun {
       ProcessHandlers handlers;
       handlers.on_output = [this](bool is_stderr, std::string_view bytes) {
         (is_stderr ? err : out).append(bytes);
+        if (options.end_at.empty() || out.find(options.end_at) == out.npos) return;
+        options.end_at.clear();
+        child->end(options.grace);
       };
       handlers.on_exit = [this](DeathCause end) {
         cause = std::move(end);
@@ -62,7 +66,7 @@ struct ShellRun {
 
   EventLoop loop;
   Event over;
-  asio::steady_timer timer{loop.context()};
+  ShellOptions options;
   ProcessSpec spec;
   std::unique_ptr<ChildProcess> child;
   std::string out, err;
@@ -94,31 +98,38 @@ TEST(ChildProcess, NamesTheSignal) {
 }
 
 TEST(ChildProcess, EndsWithTermThenKill) {
-  ShellRun gentle("trap 'echo bye; exit 0' TERM; sleep 300 & wait", milliseconds(200),
-                  milliseconds(5000));
-  EXPECT_EQ(gentle.out, "bye\n");
+  ShellRun gentle("trap 'echo bye; exit 0' TERM; sleep 300 & echo ready; wait",
+                  {.end_at = "ready", .grace = milliseconds(5000)});
+  EXPECT_EQ(gentle.out, "ready\nbye\n");
   EXPECT_EQ(gentle.cause.exit_code, 0);
-  ShellRun stubborn("trap '' TERM; while true; do sleep 0.05; done", milliseconds(200),
-                    milliseconds(100));
+  ShellRun stubborn("trap '' TERM; echo ready; while true; do sleep 0.05; done",
+                    {.end_at = "ready", .grace = milliseconds(100)});
   EXPECT_EQ(stubborn.cause.signal, SIGKILL);
 }
 
+// Cleans up as soon as process $first has ended, be it a zombie.
+const std::string kCleanUp =
+    "while grep -qs ^State:.[^Z] /proc/$first/status; do sleep 0.01; done; echo cleaned up";
+
 TEST(ChildProcess, WhatItRanHasItsTimeToEndAfterTheFirstProcess) {
   // The shell ends at once; what it runs takes its time, and so does what that starts to clean up.
-  const char* script =
-      "sh -c 'trap \"sh -c \\\"sleep 0.3; echo cleaned up\\\"; exit 0\" TERM; "
-      "echo ready; while :; do sleep 0.05; done'; echo never";
-  ShellRun run(script, milliseconds(300), milliseconds(8000), true);
+  ShellRun run("export first=$$; sh -c 'trap \"sh -c \\\"" + kCleanUp +
+                   "\\\"; exit 0\" TERM; echo ready; while :; do sleep 0.05; done'; echo never",
+               {.supervised = true, .end_at = "ready", .grace = kPatience / 2});
   EXPECT_EQ(run.out, "ready\ncleaned up\n");
   EXPECT_EQ(run.cause.signal, SIGTERM) << "the shell's end counts";
-  // Of workers and the like no process waits for the rest.
-  ShellRun unsupervised(script, milliseconds(300), milliseconds(8000), false);
-  EXPECT_EQ(unsupervised.out, "ready\n");
+}
+
+TEST(ChildProcess, WhatItRanHasNoTimeAfterTheFirstProcessWhereItIsNotSupervised) {
+  ShellRun run("sh -c 'trap \"\" TERM; echo ready; sleep 300'; echo never",
+               {.end_at = "ready", .grace = 2 * kPatience});
+  EXPECT_EQ(run.out, "ready\n");
+  EXPECT_EQ(run.cause.signal, SIGTERM);
 }
 
 TEST(ChildProcess, WhatItRanIsKilledWhenItsTimeIsOver) {
   ShellRun run("sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done'; echo never",
-               milliseconds(200), milliseconds(300), true);
+               {.supervised = true, .end_at = "\n", .grace = milliseconds(300)});
   const int stubborn = std::stoi(run.out);
   EXPECT_TRUE(support::eventually([&] { return process_start_time(stubborn) == 0; }));
 }
@@ -170,17 +181,16 @@ bool ends(int pid) {
 }
 
 // In its own session, without a parent, and with nothing in its environment.
-constexpr const char* kEscape =
-    "env -i setsid sh -c '(sleep 300 & echo $!) ; exec sleep 0.1'; sleep 0.3; ";
+constexpr const char* kEscape = "env -i setsid sh -c '(sleep 300 & echo $!)'; ";
 
 TEST(ChildProcess, WhatLeftItsGroupEndsWithItWhereItIsSupervised) {
-  ShellRun run(std::string(kEscape) + "exit 7", milliseconds(-1), milliseconds(0), true);
+  ShellRun run(std::string(kEscape) + "exit 7", {.supervised = true});
   EXPECT_EQ(run.cause.exit_code, 7);
   EXPECT_TRUE(ends(std::stoi(run.out))) << run.out;
 }
 
 TEST(ChildProcess, WhatLeftItsGroupEndsWhereTheProgramIsKilled) {
-  ShellRun run(std::string(kEscape) + "kill -SEGV $$", milliseconds(-1), milliseconds(0), true);
+  ShellRun run(std::string(kEscape) + "kill -SEGV $$", {.supervised = true});
   EXPECT_EQ(run.cause.signal, SIGSEGV);
   EXPECT_TRUE(ends(std::stoi(run.out))) << run.out;
 }
@@ -194,7 +204,7 @@ std::string to_keeper(const std::string& signal) {
 // As where this process is number one of a container, which has no init.
 TEST(ChildProcess, NoEntryOfItsSupervisorsIsLeft) {
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  ShellRun("setsid true & exit 0", milliseconds(-1), milliseconds(0), true);
+  ShellRun("setsid true & exit 0", {.supervised = true});
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
@@ -202,7 +212,7 @@ TEST(ChildProcess, NoEntryOfItsSupervisorsIsLeft) {
 
 TEST(ChildProcess, WhatLeftItsGroupEndsWhereItKillsItsSupervisor) {
   for (const std::string& kill : {to_supervisor("KILL"), to_keeper("KILL")}) {
-    ShellRun run(kEscape + kill + "exec sleep 300", milliseconds(-1), milliseconds(0), true);
+    ShellRun run(kEscape + kill + "exec sleep 300", {.supervised = true});
     EXPECT_EQ(run.cause.signal, SIGKILL) << kill;
     EXPECT_EQ(process_start_time(std::stoi(run.out)), 0u) << kill << "has ended too early";
   }
@@ -211,7 +221,7 @@ TEST(ChildProcess, WhatLeftItsGroupEndsWhereItKillsItsSupervisor) {
 TEST(ChildProcess, ItsEndIsSeenThoughItStoppedItsSupervisor) {
   for (const std::string& stop :
        {to_supervisor("STOP"), to_keeper("STOP"), to_keeper("STOP") + to_supervisor("STOP")}) {
-    ShellRun run(kEscape + stop + "exit 7", milliseconds(-1), milliseconds(0), true);
+    ShellRun run(kEscape + stop + "exit 7", {.supervised = true});
     EXPECT_EQ(run.cause.exit_code, 7) << stop;
     EXPECT_TRUE(ends(std::stoi(run.out))) << stop;
   }
@@ -219,9 +229,10 @@ TEST(ChildProcess, ItsEndIsSeenThoughItStoppedItsSupervisor) {
 
 TEST(ChildProcess, ItIsEndedThoughItStopsItsSupervisorAllTheTime) {
   const std::string script =
-      "trap '' TERM; keeper=$(ps -o ppid= -p $PPID); while :; do kill -STOP "
-      "$keeper $PPID; done";
-  ShellRun run(kEscape + script, milliseconds(600), milliseconds(100), true);
+      "trap '' TERM; keeper=$(ps -o ppid= -p $PPID); kill -STOP $keeper $PPID; echo stops; "
+      "while :; do kill -STOP $keeper $PPID; done";
+  ShellRun run(kEscape + script,
+               {.supervised = true, .end_at = "stops", .grace = milliseconds(100)});
   EXPECT_EQ(run.cause.signal, SIGKILL);
   EXPECT_TRUE(ends(std::stoi(run.out))) << run.out;
 }
@@ -257,33 +268,32 @@ TEST(ChildProcess, WhatStartsOthersAllTheTimeIsKilled) {
   if (std::system("perl -e 1") != 0) GTEST_SKIP() << "needs perl";
   support::ProcessLimit limit;
   if (!limit.is_group()) GTEST_SKIP() << "needs a pids cgroup";
-  ShellRun run(
-      "echo $PPID > " + limit.file("cgroup.procs") + "; echo $$ > " + limit.file("cgroup.procs") +
-          "; echo 130 > " + limit.file("pids.max") +
-          "; exec perl -e 'use POSIX; while (1) { my $p = fork; if (defined $p && $p == 0) "
-          "{ setsid(); %ENV = (); } select(undef, undef, undef, 0.002) }'",
-      milliseconds(1500), milliseconds(0), true);
+  ShellRun run("echo $PPID > " + limit.file("cgroup.procs") + "; echo $$ > " +
+                   limit.file("cgroup.procs") + "; echo 130 > " + limit.file("pids.max") +
+                   "; exec perl -e 'use POSIX; $| = 1; while (1) { my $p = fork; if (!defined $p) "
+                   "{ print \"full\\n\" unless $full++; } elsif ($p == 0) { setsid(); %ENV = (); } "
+                   "select(undef, undef, undef, 0.002) }'",
+               {.supervised = true, .end_at = "full"});
   EXPECT_EQ(run.cause.signal, SIGKILL);
   EXPECT_LE(limit.count(), 1) << "are left, but for a supervisor that is not waited for yet";
   EXPECT_TRUE(support::eventually([&] { return limit.count() == 0; }));
 }
 
 TEST(ChildProcess, WhatLeftItsGroupHasItsTimeToEnd) {
-  const char* script =
-      "setsid sh -c 'trap \"sleep 0.3; echo cleaned up; exit 0\" TERM; echo ready; "
-      "while :; do sleep 0.05; done' & wait";
-  ShellRun run(script, milliseconds(500), milliseconds(8000), true);
+  ShellRun run("export first=$$; setsid sh -c 'trap \"" + kCleanUp +
+                   "; exit 0\" TERM; echo ready; while :; do sleep 0.05; done' & wait",
+               {.supervised = true, .end_at = "ready", .grace = kPatience / 2});
   EXPECT_EQ(run.out, "ready\ncleaned up\n");
   EXPECT_EQ(run.cause.signal, SIGTERM);
   // And not more than that.
   ShellRun stubborn("setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done' & wait",
-                    milliseconds(500), milliseconds(300), true);
+                    {.supervised = true, .end_at = "\n", .grace = milliseconds(300)});
   EXPECT_TRUE(ends(std::stoi(stubborn.out))) << stubborn.out;
 }
 
 TEST(ChildProcess, IsItsOwnPidAndGroupWhereItIsSupervised) {
-  ShellRun run("echo $$; ps -o pgid= -p $$ | tr -d ' '; ls /proc/self/fd | wc -l", milliseconds(-1),
-               milliseconds(0), true);
+  ShellRun run("echo $$; ps -o pgid= -p $$ | tr -d ' '; ls /proc/self/fd | wc -l",
+               {.supervised = true});
   std::istringstream lines(run.out);
   int pid = 0, group = 0, descriptors = 0;
   lines >> pid >> group >> descriptors;

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "runtime/store/range_set.h"
 #include "runtime/store/segment.h"
 
 namespace runtime {

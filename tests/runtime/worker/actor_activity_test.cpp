@@ -1,4 +1,4 @@
-// What an actor shows of itself on the activity page of its process.
+// The entries of one actor on the activity page of its process.
 #include "runtime/worker/actor_activity.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What actors have of their process by way of HostContext. Their states between two lives, notices
-// of drains, and the end of their share of a node.
+// HostContext as actors use it: states between two lives, notices of drains, and the end of an
+// actor's share of its node.
 #include "runtime/worker/host_context.h"
 
 #include "host_fixture.h"
