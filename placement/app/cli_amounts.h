@@ -12,9 +12,9 @@ namespace placement {
 
 /// Amounts of resources as the options gave them.
 struct CliAmounts {
-  std::optional<double> cpus;
-  std::optional<double> gpus;
-  std::optional<std::string> resources;  // a JSON object of others
+  std::optional<double> cpus = {};
+  std::optional<double> gpus = {};
+  std::optional<std::string> resources = {};  // a JSON object of others
 };
 
 /// Adds them to `resources`, and drops what is zero. Errors: kInvalidArgument, which names the

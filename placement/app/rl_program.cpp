@@ -5,7 +5,6 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
-#include <string>
 #include <vector>
 
 #include "runtime/process/spawn.h"
@@ -14,15 +13,11 @@ namespace placement {
 
 namespace {
 
-// Those of them that have a configuration.
-constexpr const char* kTrainings[] = {"train", "sft", "dpo", "kto", "rm"};
+constexpr std::size_t kNamesWidth = 28;  // of --help, with the space behind them
 
 /// What is asked about a configuration alone is answered by a program that starts at once, without
 /// LibTorch.
-bool asks_config(int argc, char** argv) {
-  if (std::none_of(std::begin(kTrainings), std::end(kTrainings),
-                   [&](const char* name) { return std::strcmp(argv[1], name) == 0; }))
-    return false;
+bool asks_config(int argc, const char* const* argv) {
   for (int i = 2; i < argc; ++i) {
     for (const char* flag : {"--check", "--config-schema", "--write-tables"}) {
       if (std::strcmp(argv[i], flag) == 0) return true;
@@ -33,11 +28,33 @@ bool asks_config(int argc, char** argv) {
 
 }  // namespace
 
+std::string rl_commands_text() {
+  std::string text, names;
+  for (const RlCommand& command : kRlCommands) {
+    names += (names.empty() ? "" : ", ") + std::string(command.name);
+    if (*command.help == '\0') continue;
+    names.resize(std::max(kNamesWidth, names.size() + 2), ' ');
+    text += "  " + names + command.help + "\n";
+    names.clear();
+  }
+  return text;
+}
+
+const char* rl_program_of(int argc, const char* const* argv) {
+  if (argc < 2) return nullptr;
+  const auto command =
+      std::find_if(std::begin(kRlCommands), std::end(kRlCommands),
+                   [&](const RlCommand& known) { return std::strcmp(argv[1], known.name) == 0; });
+  if (command == std::end(kRlCommands)) return nullptr;
+  return command->has_config && asks_config(argc, argv) ? "starling-config" : "starling-rl";
+}
+
 int run_rl_program(int argc, char** argv) {
   std::error_code error;
-  const char* name = asks_config(argc, argv) ? "starling-config" : "starling-rl";
   const std::string program =
-      (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / name).string();
+      (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() /
+       rl_program_of(argc, argv))
+          .string();
   std::vector<std::string> arguments(argv, argv + argc);
   arguments[0] = program;
   const runtime::Status why = runtime::replace_program(program, arguments);

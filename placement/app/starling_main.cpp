@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <string>
 #include <vector>
@@ -33,26 +32,8 @@ std::vector<placement::Command> add_commands(CLI::App& app) {
     commands.push_back(add(app));
   // The commands would inherit it.
   app.footer(
-      "Reinforcement learning (each has its own --help):\n"
-      "  train                       Train a policy: --config FILE key=value ...\n"
-      "  sft                         Learn from demonstrations: --config FILE key=value ...\n"
-      "  dpo                         Learn from pairs of a chosen and a rejected response (DPO, "
-      "IPO, ORPO, SimPO, ...)\n"
-      "  kto                         Learn from responses that are wanted or not\n"
-      "  rm                          Train a reward model on pairs\n"
-      "  pipeline                    Stages in order, each with what the ones before it made: "
-      "FILE\n"
-      "  generate, score             Sample from a model; log-probs of given tokens\n"
-      "  eval                        How many answers of a model are right; pass@k, majority "
-      "votes\n"
-      "  reward                      Scores of given responses, and what was compared\n"
-      "  report                      A run as one HTML page: curves, samples, timings\n"
-      "  data                        Rows of data files: head, stats, convert\n"
-      "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
-      "  export                      A checkpoint or GGUF file as a Hugging Face folder\n"
-      "  inspect                     What a model is, what it takes, what of it is not "
-      "supported\n\n"
-      "A cluster is found by --address, then STARLING_ADDRESS, then the last `starling start` of "
+      "Reinforcement learning (each has its own --help):\n" + placement::rl_commands_text() +
+      "\nA cluster is found by --address, then STARLING_ADDRESS, then the last `starling start` of "
       "this user.");
   return commands;
 }
@@ -61,10 +42,7 @@ std::vector<placement::Command> add_commands(CLI::App& app) {
 
 int main(int argc, char** argv) {
   runtime::open_standard_streams();
-  for (const char* command : placement::kRlCommands) {
-    if (argc > 1 && std::strcmp(argv[1], command) == 0)
-      return placement::run_rl_program(argc, argv);
-  }
+  if (placement::rl_program_of(argc, argv) != nullptr) return placement::run_rl_program(argc, argv);
   CLI::App app("Starling: actors, objects and reinforcement learning on a cluster", "starling");
   const std::vector<placement::Command> commands = add_commands(app);
   try {

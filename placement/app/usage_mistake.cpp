@@ -1,6 +1,5 @@
 #include "placement/app/usage_mistake.h"
 
-#include <iterator>
 #include <vector>
 
 #include "placement/app/rl_program.h"
@@ -17,8 +16,9 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   for (const CLI::App* command :
        app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); }))
     names.push_back(command->get_name());
-  if (app.get_parent() == nullptr)
-    names.insert(names.end(), std::begin(kRlCommands), std::end(kRlCommands));
+  if (app.get_parent() == nullptr) {
+    for (const RlCommand& command : kRlCommands) names.push_back(command.name);
+  }
   return names;
 }
 

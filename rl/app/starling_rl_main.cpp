@@ -9,20 +9,7 @@
 
 #include "rl/actor/sft_actor.h"
 #include "rl/app/all_reduce.h"
-#include "rl/app/data.h"
-#include "rl/app/eval.h"
-#include "rl/app/export.h"
-#include "rl/app/generate.h"
-#include "rl/app/inspect.h"
-#include "rl/app/pipeline.h"
-#include "rl/app/preference.h"
-#include "rl/app/render.h"
-#include "rl/app/report.h"
-#include "rl/app/reward.h"
-#include "rl/app/score.h"
-#include "rl/app/sft.h"
-#include "rl/app/tokenize.h"
-#include "rl/app/train.h"
+#include "rl/app/commands.h"
 #include "rl/comm/all_reduce_probe.h"
 #include "rl/rl.h"
 #include "runtime/core/log.h"
@@ -32,37 +19,11 @@
 
 namespace {
 
-struct Command {
-  const char* name;
-  int (*run)(int argc, char** argv);
-};
-
-// Tools that people debug with, and what runs other commands: they never start a cluster.
-constexpr Command kTools[] = {
-    {"generate", rl::generate_command}, {"score", rl::score_command},
-    {"tokenize", rl::tokenize_command}, {"detokenize", rl::detokenize_command},
-    {"render", rl::render_command},     {"export", rl::export_command},
-    {"inspect", rl::inspect_command},   {"report", rl::report_command},
-    {"data", rl::data_command},         {"pipeline", rl::pipeline_command},
-    {"eval", rl::eval_command},         {"reward", rl::reward_command},
-};
-
-// What trains: with a cluster, at hand or private.
-struct Training {
-  const char* name;
-  int (*run)(runtime::Runtime& runtime, int argc, char** argv);
-};
-
-constexpr Training kTrainings[] = {{"train", rl::train_command},
-                                   {"sft", rl::sft_command},
-                                   {"dpo", rl::dpo_command},
-                                   {"kto", rl::kto_command},
-                                   {"rm", rl::rm_command}};
-
 void print_usage(std::ostream& out) {
   out << "usage: starling-rl COMMAND ...\ncommands: train";
-  for (const Training& training : std::span(kTrainings).subspan(1)) out << ", " << training.name;
-  for (const Command& tool : kTools) out << ", " << tool.name;
+  for (const rl::TrainingCommand& training : std::span(rl::kTrainingCommands).subspan(1))
+    out << ", " << training.name;
+  for (const rl::ToolCommand& tool : rl::kToolCommands) out << ", " << tool.name;
   out << "\n`starling COMMAND --help` explains each\n";
 }
 
@@ -81,14 +42,14 @@ int main(int argc, char** argv) {
   const runtime::PrintableStream err(std::cerr, STDERR_FILENO);
   const std::string_view name = argc < 2 ? "" : argv[1];
   if (name == "--help" || name == "-h") return print_usage(std::cout), 0;
-  for (const Command& tool : kTools) {
+  for (const rl::ToolCommand& tool : rl::kToolCommands) {
     if (name != tool.name) continue;
     runtime::start_log(tool.name);
     return runtime::finish_standard_output(tool.run(argc - 1, argv + 1));
   }
   if (name == "all-reduce")
     return rl::all_reduce_command(runtime, argc - 1, argv + 1);  // for starling doctor
-  for (const Training& training : kTrainings) {
+  for (const rl::TrainingCommand& training : rl::kTrainingCommands) {
     if (name != training.name) continue;
     runtime::start_log("driver");
     return runtime::finish_standard_output(training.run(runtime, argc - 1, argv + 1));
