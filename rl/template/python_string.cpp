@@ -74,6 +74,22 @@ bool is_final(const std::vector<std::string_view>& characters, std::size_t at) {
   return after == characters.size() || !is_cased(characters[after]);
 }
 
+// The lower case of one character. Of a sigma it depends on its neighbours.
+void append_lower(std::string& out, const std::vector<std::string_view>& characters,
+                  std::size_t at) {
+  const std::uint32_t code_point = decode_character(characters[at]);
+  if (is_stray(characters[at])) {
+    out += characters[at];
+  } else if (code_point == 0x130) {
+    out += "i\u0307";  // the only character whose lower case is two
+  } else if (code_point == 0x3A3) {
+    out += is_final(characters, at) ? "\u03c2" : "\u03c3";
+  } else {
+    append_code_point(out, static_cast<std::uint32_t>(
+                               utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point))));
+  }
+}
+
 bool is_printable(std::string_view character) {
   const std::uint32_t code_point = decode_character(character);
   if (code_point < 0x80) return code_point >= 0x20 && code_point != 0x7F;
@@ -252,19 +268,7 @@ std::string to_lower(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   const std::vector<std::string_view> characters = split_characters(text);
-  for (std::size_t i = 0; i < characters.size(); ++i) {
-    const std::uint32_t code_point = decode_character(characters[i]);
-    if (is_stray(characters[i])) {
-      out += characters[i];
-    } else if (code_point == 0x130) {
-      out += "i\u0307";  // the only character whose lower case is two
-    } else if (code_point == 0x3A3) {
-      out += is_final(characters, i) ? "\u03c2" : "\u03c3";
-    } else {
-      append_code_point(out, static_cast<std::uint32_t>(
-                                 utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point))));
-    }
-  }
+  for (std::size_t i = 0; i < characters.size(); ++i) append_lower(out, characters, i);
   return out;
 }
 
@@ -289,23 +293,38 @@ std::string to_casefolded(std::string_view text) {
 
 std::string to_swapped_case(std::string_view text) {
   std::string out;
-  for (std::string_view character : split_characters(text))
-    out += to_lower(character) != character ? to_lower(character) : to_upper(character);
+  const std::vector<std::string_view> characters = split_characters(text);
+  for (std::size_t i = 0; i < characters.size(); ++i) {
+    std::string lower;
+    append_lower(lower, characters, i);
+    if (category_of(characters[i]) == UTF8PROC_CATEGORY_LT) {
+      out += characters[i];  // neither upper nor lower
+    } else {
+      out += lower != characters[i] ? lower : to_upper(characters[i]);
+    }
+  }
   return out;
 }
 
 std::string to_capitalized(std::string_view text) {
   if (text.empty()) return "";
-  const std::size_t first = character_size(text);
-  return map_up(text.substr(0, first), /*title=*/true) + to_lower(text.substr(first));
+  const std::vector<std::string_view> characters = split_characters(text);
+  std::string out = map_up(characters[0], /*title=*/true);
+  for (std::size_t i = 1; i < characters.size(); ++i) append_lower(out, characters, i);
+  return out;
 }
 
 std::string to_title(std::string_view text) {
   std::string out;
   bool in_word = false;
-  for (std::string_view character : split_characters(text)) {
-    out += in_word ? to_lower(character) : map_up(character, /*title=*/true);
-    in_word = is_letter(category_of(character));
+  const std::vector<std::string_view> characters = split_characters(text);
+  for (std::size_t i = 0; i < characters.size(); ++i) {
+    if (in_word) {
+      append_lower(out, characters, i);
+    } else {
+      out += map_up(characters[i], /*title=*/true);
+    }
+    in_word = is_cased(characters[i]);  // letters without case begin no word
   }
   return out;
 }

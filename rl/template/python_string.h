@@ -45,7 +45,7 @@ std::string to_lower(std::string_view text);
 std::string to_casefolded(std::string_view text);
 std::string to_swapped_case(std::string_view text);
 std::string to_capitalized(std::string_view text);  // first character upper, the others lower
-std::string to_title(std::string_view text);        // the same for every run of letters
+std::string to_title(std::string_view text);        // the same for every run of cased letters
 
 /// str.isalpha and its like: every character has the property, and there is one.
 enum class CharacterClass { kAlpha, kDigit, kAlnum, kSpace, kUpper, kLower };

@@ -15,7 +15,9 @@ TemplateRenderer::~TemplateRenderer() {
   for (const ScopePtr& scope : macro_scopes_) scope->variables.clear();
 }
 
-std::string TemplateRenderer::run(const Block& block) { return capture(block, evaluator_.root()); }
+std::string TemplateRenderer::run(const Block& block) {
+  return capture(block, evaluator_.root()).text;
+}
 
 void TemplateRenderer::emit(std::string_view text) {
   evaluator_.budget().check_output(out_->size() + text.size());
@@ -23,16 +25,16 @@ void TemplateRenderer::emit(std::string_view text) {
   *out_ += text;
 }
 
-std::string TemplateRenderer::capture(const Block& block, const ScopePtr& scope) {
-  std::string text;
-  std::string* const outer = std::exchange(out_, &text);
+TemplateRenderer::Captured TemplateRenderer::capture(const Block& block, const ScopePtr& scope) {
+  Captured captured;
+  std::string* const outer = std::exchange(out_, &captured.text);
   struct Restore {
     std::string*& out;
     std::string* outer;
     ~Restore() { out = outer; }
   } restore{out_, outer};
-  exec(block, scope);
-  return text;
+  captured.flow = exec(block, scope);
+  return captured;
 }
 
 TemplateRenderer::Flow TemplateRenderer::exec(const Block& block, const ScopePtr& scope) {
@@ -59,7 +61,9 @@ TemplateRenderer::Flow TemplateRenderer::exec_one(const TemplateStatement& state
       assign(statement.target, evaluator_.eval(*statement.expr, scope), scope);
       break;
     case StatementKind::kSetBlock: {
-      TemplateValue text(capture(statement.body, inner_scope(scope)));
+      Captured captured = capture(statement.body, inner_scope(scope));
+      if (captured.flow != Flow::kNormal) return captured.flow;
+      TemplateValue text(std::move(captured.text));
       if (statement.expr != nullptr) text = evaluator_.eval_filter(*statement.expr, &text, scope);
       assign(statement.target, std::move(text), scope);
       break;
@@ -69,14 +73,16 @@ TemplateRenderer::Flow TemplateRenderer::exec_one(const TemplateStatement& state
       break;
     case StatementKind::kCallBlock: exec_call_block(statement, scope); break;
     case StatementKind::kFilterBlock: {
-      const TemplateValue text(capture(statement.body, inner_scope(scope)));
+      Captured captured = capture(statement.body, inner_scope(scope));
+      if (captured.flow != Flow::kNormal) return captured.flow;
+      const TemplateValue text(std::move(captured.text));
       const TemplateValue filtered = evaluator_.eval_filter(*statement.expr, &text, scope);
       if (!filtered.is_string())
         fail_type("sequence item 0: expected str instance, " + filtered.type_name() + " found");
       emit(filtered.as_string());
       break;
     }
-    case StatementKind::kWith: exec_with(statement, scope); break;
+    case StatementKind::kWith: return exec_with(statement, scope);
     case StatementKind::kScope: return exec(statement.body, inner_scope(scope));
     case StatementKind::kBreak: return Flow::kBreak;
     case StatementKind::kContinue: return Flow::kContinue;
@@ -121,11 +127,12 @@ void TemplateRenderer::exec_for(const TemplateStatement& statement, const ScopeP
   }
 }
 
-void TemplateRenderer::exec_with(const TemplateStatement& statement, const ScopePtr& scope) {
+TemplateRenderer::Flow TemplateRenderer::exec_with(const TemplateStatement& statement,
+                                                   const ScopePtr& scope) {
   const auto inner = inner_scope(scope);
   for (std::size_t i = 0; i < statement.targets.size(); ++i)
     assign(statement.targets[i], evaluator_.eval(*statement.values[i], scope), inner);
-  exec(statement.body, inner);
+  return exec(statement.body, inner);
 }
 
 void TemplateRenderer::exec_call_block(const TemplateStatement& statement, const ScopePtr& scope) {
@@ -248,7 +255,7 @@ TemplateValue TemplateRenderer::call_macro(const TemplateStatement& statement,
                  TemplateValue::undefined("parameter '" + parameter.name + "' was not provided"));
     }
   }
-  return TemplateValue(capture(statement.body, inner));
+  return TemplateValue(capture(statement.body, inner).text);
 }
 
 }  // namespace rl

@@ -26,14 +26,18 @@ class TemplateRenderer {
 
  private:
   enum class Flow { kNormal, kBreak, kContinue };
+  struct Captured {
+    std::string text;
+    Flow flow = Flow::kNormal;  // a block that a loop's control leaves has no use for its text
+  };
 
   Flow exec(const Block& block, const ScopePtr& scope);
   Flow exec_one(const TemplateStatement& statement, const ScopePtr& scope);
   Flow exec_if(const TemplateStatement& statement, const ScopePtr& scope);
   void exec_for(const TemplateStatement& statement, const ScopePtr& scope);
-  void exec_with(const TemplateStatement& statement, const ScopePtr& scope);
+  Flow exec_with(const TemplateStatement& statement, const ScopePtr& scope);
   void exec_call_block(const TemplateStatement& statement, const ScopePtr& scope);
-  std::string capture(const Block& block, const ScopePtr& scope);
+  Captured capture(const Block& block, const ScopePtr& scope);
   void assign(const AssignTarget& target, TemplateValue value, const ScopePtr& scope);
   TemplateValue make_macro(const TemplateStatement& statement, const std::string& name,
                            const ScopePtr& scope);

@@ -3,23 +3,16 @@
 
 #include "rl/template/arguments.h"
 #include "rl/template/budget.h"
-#include "rl/template/failure.h"
 #include "rl/template/scope.h"
+#include "tests/rl/template/failure_of.h"
 
 namespace rl {
 namespace {
 
-using runtime::ErrorCode;
-
 // The error that `step` fails with; empty where it does not.
 template <class Step>
 std::string failure_of(Step&& step) {
-  try {
-    step();
-    return {};
-  } catch (const TemplateFailure& failure) {
-    return failure.status.message();
-  }
+  return testing::template_failure(step).message();
 }
 
 TEST(RenderBudget, StopsWhatNeedsMoreThanThereIs) {
