@@ -11,6 +11,7 @@
 
 #include "rl/checkpoint/hash_file_ranges.h"
 #include "rl/checkpoint/hash_note.h"
+#include "rl/checkpoint/hidden_folder.h"
 #include "rl/checkpoint/manifest.h"
 #include "rl/weights/atomic_file.h"
 #include "rl/weights/weight_source.h"
@@ -153,8 +154,15 @@ void remove_leftovers(const fs::path& root) {
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(fs::path root, HiddenFolder hidden, std::int64_t step)
+CheckpointWriter::CheckpointWriter(fs::path root, std::unique_ptr<HiddenFolder> hidden,
+                                   std::int64_t step)
     : root_(std::move(root)), hidden_(std::move(hidden)), step_(step) {}
+
+CheckpointWriter::CheckpointWriter(CheckpointWriter&&) noexcept = default;
+
+CheckpointWriter::~CheckpointWriter() = default;
+
+fs::path CheckpointWriter::folder() const { return hidden_->content(); }
 
 Result<CheckpointWriter> CheckpointWriter::begin(const fs::path& root, std::int64_t step) {
   std::error_code error;
@@ -165,7 +173,7 @@ Result<CheckpointWriter> CheckpointWriter::begin(const fs::path& root, std::int6
   remove_leftovers(absolute);
   auto hidden = HiddenFolder::make(absolute, step);
   if (!hidden.ok()) return hidden.status();
-  return CheckpointWriter(absolute, *std::move(hidden), step);
+  return CheckpointWriter(absolute, std::make_unique<HiddenFolder>(*std::move(hidden)), step);
 }
 
 Status CheckpointWriter::write_json(const fs::path& relative, const nlohmann::ordered_json& json) {
@@ -198,7 +206,7 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
   if (status.ok()) status = write_file_atomically(root_ / kLatest, std::to_string(step_));
   if (!status.ok()) return status;
   // After an exchange it holds the checkpoint that was replaced.
-  hidden_.remove();
+  hidden_->remove();
   return final_path;
 }
 

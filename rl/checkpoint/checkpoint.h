@@ -12,16 +12,18 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "rl/checkpoint/hidden_folder.h"
 #include "runtime/core/result.h"
 
 namespace rl {
+
+class HiddenFolder;
 
 /// One checkpoint while it is written. Destroyed before commit(), it leaves nothing behind. One
 /// thread at a time.
@@ -32,9 +34,11 @@ class CheckpointWriter {
   /// says, with the path.
   static runtime::Result<CheckpointWriter> begin(const std::filesystem::path& root,
                                                  std::int64_t step);
+  CheckpointWriter(CheckpointWriter&&) noexcept;
+  ~CheckpointWriter();
 
   /// Where to put the files; any process that sees this file system may write them.
-  std::filesystem::path folder() const { return hidden_.content(); }
+  std::filesystem::path folder() const;
 
   /// Writes a small JSON file below folder().
   runtime::Status write_json(const std::filesystem::path& relative,
@@ -48,10 +52,11 @@ class CheckpointWriter {
   runtime::Result<std::filesystem::path> commit(const std::vector<std::filesystem::path>& expected);
 
  private:
-  CheckpointWriter(std::filesystem::path root, HiddenFolder hidden, std::int64_t step);
+  CheckpointWriter(std::filesystem::path root, std::unique_ptr<HiddenFolder> hidden,
+                   std::int64_t step);
 
   std::filesystem::path root_;
-  HiddenFolder hidden_;
+  std::unique_ptr<HiddenFolder> hidden_;
   std::int64_t step_;
 };
 

@@ -19,10 +19,8 @@ std::uint64_t exchange_number(std::uint64_t operation, std::size_t bucket, bool 
   return operation << 24 | static_cast<std::uint64_t>(bucket) << 1 | (back ? 1 : 0);
 }
 
-// Buckets in flight: kAhead are sent to be added up before the first is waited for, and as many
-// come back.
-constexpr std::size_t kAhead = 2;
-constexpr std::size_t kWindow = 2 * kAhead;
+// So many buckets are sent to be added up before the first is waited for, and as many come back.
+constexpr std::size_t kAhead = kSumWindow / 2;
 
 constexpr std::size_t kChunk = 2048;
 
@@ -94,10 +92,10 @@ Status OrderedSum<T>::run(std::span<T> values) {
   values_ = values;
   std::size_t carried = 0;
   const std::size_t count = plan_.buckets();
-  std::array<Bucket, kWindow> window;
+  std::array<Bucket, kSumWindow> window;
   for (std::size_t index = 0; index < count + kAhead; ++index) {
     if (index < count) {
-      Bucket& next = window[index % kWindow];
+      Bucket& next = window[index % kSumWindow];
       if (next.gathered) {
         if (const Status done = next.gathered->wait(); !done.ok()) return done;
         next.gathered.reset();
@@ -109,7 +107,7 @@ Status OrderedSum<T>::run(std::span<T> values) {
       if (sums_) scatter(next);
     }
     if (index < kAhead) continue;
-    Bucket& current = window[(index - kAhead) % kWindow];
+    Bucket& current = window[(index - kAhead) % kSumWindow];
     if (current.scattered) {
       if (const Status done = current.scattered->wait(); !done.ok()) return done;
       current.scattered.reset();

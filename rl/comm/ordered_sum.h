@@ -15,6 +15,9 @@
 
 namespace rl {
 
+/// Buckets of a sum that are under way at once: half of them go to be added up, half come back.
+inline constexpr std::size_t kSumWindow = 4;
+
 /// A sum over several rounds, in each of which a rank has something to add or not. The sum is
 /// ((round 0's ranks in order) + round 1's in order) + ... of those that have. With
 /// `kept` the values are never written.
@@ -33,7 +36,7 @@ void add_terms(std::span<T> into, bool begun, std::span<const std::span<const T>
 
 /// All other ranks send a rank its slice of a bucket. It adds them up in the order of ranks, and
 /// sends the sum to all. While a bucket is added up and goes back, the next one is on its way.
-/// Borrows the links and the plan. Extra memory of a rank: four buckets. Errors: those of
+/// Borrows the links and the plan. Extra memory of a rank: kSumWindow buckets. Errors: those of
 /// Exchange::wait. All ranks make the same calls with equally many values.
 template <class T>
 class OrderedSum {

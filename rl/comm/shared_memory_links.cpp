@@ -179,28 +179,47 @@ Peer reach(const Told& told, const Told& mine, int ranks, std::size_t ring_bytes
   return peer;
 }
 
-class SharedMemoryLinks;
+class SharedExchange;
+
+// An exchange's requests to the links that move its parts.
+class PartMover {
+ public:
+  /// Returns when the exchange's parts are through.
+  virtual Status finish(SharedExchange& exchange) = 0;
+  /// Ends all exchanges, with that reason.
+  virtual void abort(const Status& why) = 0;
+
+ protected:
+  ~PartMover() = default;
+};
 
 // Parts that are under way. `left` counts those through memory.
 class SharedExchange : public Exchange {
  public:
-  explicit SharedExchange(SharedMemoryLinks& links) : links_(links) {}
+  explicit SharedExchange(PartMover& mover) : mover_(mover) {}
   ~SharedExchange() override {
     if (!waited_) (void)wait();
   }
 
-  Status wait() override;
+  Status wait() override {
+    waited_ = true;
+    Status result = left > 0 ? mover_.finish(*this) : Status();
+    if (!others) return result;
+    const Status beneath = std::exchange(others, nullptr)->wait();
+    if (result.ok() && !beneath.ok()) mover_.abort(beneath);
+    return result.ok() ? beneath : result;
+  }
   bool is_done() const override { return left == 0 && (!others || others->is_done()); }
 
   int left = 0;
   std::unique_ptr<Exchange> others;  // through the links beneath
 
  private:
-  SharedMemoryLinks& links_;
+  PartMover& mover_;
   bool waited_ = false;
 };
 
-class SharedMemoryLinks : public Links {
+class SharedMemoryLinks : public Links, public PartMover {
  public:
   SharedMemoryLinks(std::unique_ptr<Links> links, Memory own, std::vector<Peer> peers,
                     std::chrono::milliseconds deadline, std::size_t ring_bytes)
@@ -266,8 +285,7 @@ class SharedMemoryLinks : public Links {
     links_->abort(why);
   }
 
-  /// Returns when the exchange's parts are through.
-  Status finish(SharedExchange& exchange) {
+  Status finish(SharedExchange& exchange) override {
     Status result = why();
     int spins = 0;
     auto moved = std::chrono::steady_clock::now();
@@ -465,15 +483,6 @@ class SharedMemoryLinks : public Links {
   mutable std::mutex mutex_;
   std::optional<Status> ended_;
 };
-
-Status SharedExchange::wait() {
-  waited_ = true;
-  Status result = left > 0 ? links_.finish(*this) : Status();
-  if (!others) return result;
-  const Status beneath = std::exchange(others, nullptr)->wait();
-  if (result.ok() && !beneath.ok()) links_.abort(beneath);
-  return result.ok() ? beneath : result;
-}
 
 }  // namespace
 

@@ -42,7 +42,7 @@ class SupervisedFeed {
                                                                  const DatasetOptions& dataset,
                                                                  const EncodedRowsOptions& options);
 
-  /// kInvalidArgument: of the rows drawn no token is to be learned; those of ConversationBuilder.
+  /// kInvalidArgument: no token of the rows is to be learned; those of ConversationBuilder.
   runtime::Result<SupervisedStep> next();
 
   /// All rows in order, in steps of N, for validation.

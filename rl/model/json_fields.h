@@ -16,9 +16,9 @@ namespace rl {
 /// the result is `value` again.
 double shortest_decimal(float value);
 
-/// Reads fields of one object; borrows it. After a problem every read returns its default, and
-/// status() names file and key. A key whose value is null counts as absent, as in Hugging Face
-/// configs.
+/// Reads fields of one object; borrows it. A read with a problem returns a value in bounds, and
+/// status() names file and key of the first one. A key whose value is null counts as absent, as in
+/// Hugging Face configs.
 class JsonFields {
  public:
   JsonFields(const nlohmann::json& object, std::string where);

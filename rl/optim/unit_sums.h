@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rl/comm/communicator.h"
+#include "rl/comm/ordered_sum.h"
 #include "rl/comm/slice_sums.h"
 #include "rl/mesh/packed_ranges.h"
 #include "rl/mesh/unit_homes.h"
@@ -39,7 +40,7 @@ class UnitSums final : public LayerListener {
   /// Elements of a unit that goes to the homes in one exchange. They are as many as the buckets of
   /// a larger one take.
   static constexpr std::int64_t kInOneExchange =
-      4 * static_cast<std::int64_t>(Communicator::Options().bucket_bytes / sizeof(float));
+      kSumWindow * static_cast<std::int64_t>(Communicator::Options().bucket_bytes / sizeof(float));
 
   /// `teams`: see TeamParts; without, each rank computes all of a leaf's gradient.
   UnitSums(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,

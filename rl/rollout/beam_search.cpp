@@ -39,7 +39,7 @@ void BeamSearch::add_hypothesis(Beam beam) {
   if (static_cast<std::int64_t>(finished_.size()) > params_.width) finished_.pop_back();
 }
 
-void BeamSearch::advance(std::vector<BeamCandidate> candidates) {
+std::int64_t BeamSearch::advance(std::vector<BeamCandidate> candidates) {
   for (BeamCandidate& candidate : candidates) candidate.score += live_[candidate.beam].score;
   std::erase_if(candidates,
                 [](const BeamCandidate& candidate) { return !std::isfinite(candidate.score); });
@@ -69,6 +69,7 @@ void BeamSearch::advance(std::vector<BeamCandidate> candidates) {
     beam.reason = stopped ? FinishReason::kStop : FinishReason::kLength;
     (ends ? ended : next).push_back(std::move(beam));
   }
+  const auto taken = static_cast<std::int64_t>(next.size() + ended.size());
   for (Beam& beam : ended) add_hypothesis(std::move(beam));
   live_ = std::move(next);
   if (!live_.empty() && finished_.size() == width) {
@@ -82,6 +83,7 @@ void BeamSearch::advance(std::vector<BeamCandidate> candidates) {
     improvable_ = improvable_ && possible > finished_.back().score;
   }
   if (over()) live_.clear();
+  return taken;
 }
 
 bool BeamSearch::over() const {

@@ -42,8 +42,9 @@ class BeamSearch {
   /// The beams to continue with; one, empty, at the beginning; none when the search is over.
   const std::vector<Beam>& live() const { return live_; }
 
-  /// One round, given candidates of every live beam.
-  void advance(std::vector<BeamCandidate> candidates);
+  /// One round, given candidates of every live beam. Returns the tokens it takes: one for each beam
+  /// that goes on or ends.
+  std::int64_t advance(std::vector<BeamCandidate> candidates);
 
   /// What was found so far, best first; when the search is over, up to `width`.
   const std::vector<Beam>& hypotheses() const { return finished_; }

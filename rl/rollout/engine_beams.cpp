@@ -62,11 +62,10 @@ void EngineBeams::advance(RunningRequest& running, std::uint64_t weight_version)
   for (const std::vector<BeamCandidate>& of_beam : running.candidates)
     candidates.insert(candidates.end(), of_beam.begin(), of_beam.end());
   const std::size_t before = running.candidates.size();
-  running.beams->advance(std::move(candidates));
+  const std::int64_t taken = running.beams->advance(std::move(candidates));
   running.beam_versions.push_back(weight_version);
-  stats_.generated_tokens += static_cast<std::int64_t>(running.beams->live().size());
-  if (running.progress != nullptr)
-    running.progress->generated_tokens += static_cast<std::int64_t>(running.beams->live().size());
+  stats_.generated_tokens += taken;
+  if (running.progress != nullptr) running.progress->generated_tokens += taken;
   if (running.beams->live().empty()) return finish(running);
   move(running, before);
   running.candidates.assign(running.beams->live().size(), {});

@@ -80,8 +80,8 @@ Result<Encoding> TokenizerPipeline::encode_with(std::string_view text,
 
 Status TokenizerPipeline::encode_plain(std::string_view text,
                                        std::vector<std::int32_t>& ids) const {
-  ScratchPool::Lease lease = scratch_.take(*model);
-  EncodeScratch& scratch = *lease;
+  ScratchPool::Borrowed borrowed = scratch_.take(*model);
+  EncodeScratch& scratch = *borrowed;
   scratch.segments.clear();
   added_tokens.split_original(text, scratch.segments);
   for (const Segment& segment : scratch.segments) {
@@ -98,8 +98,8 @@ Status TokenizerPipeline::encode_plain(std::string_view text,
 Status TokenizerPipeline::encode_aligned(std::string_view text, OffsetUnit unit,
                                          std::vector<std::int32_t>& ids,
                                          std::vector<TokenOffsets>& offsets) const {
-  ScratchPool::Lease lease = scratch_.take(*model);
-  AlignedEncoder encoder(added_tokens, normalizer.get(), pre_tokenizer.get(), *model, *lease);
+  ScratchPool::Borrowed borrowed = scratch_.take(*model);
+  AlignedEncoder encoder(added_tokens, normalizer.get(), pre_tokenizer.get(), *model, *borrowed);
   if (Status status = encoder.encode(text); !status.ok()) return status;
   if (unit == OffsetUnit::kCharacters || post_processor.trim_offsets) {
     offsets_to_characters(text, encoder.offsets);

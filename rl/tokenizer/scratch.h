@@ -28,13 +28,13 @@ struct EncodeScratch {
 class ScratchPool {
  public:
   /// Scratch for one call, given back at its end.
-  class Lease {
+  class Borrowed {
    public:
-    Lease(ScratchPool& pool, std::unique_ptr<EncodeScratch> scratch)
+    Borrowed(ScratchPool& pool, std::unique_ptr<EncodeScratch> scratch)
         : pool_(pool), scratch_(std::move(scratch)) {}
-    ~Lease() { pool_.give_back(std::move(scratch_)); }
-    Lease(const Lease&) = delete;
-    Lease& operator=(const Lease&) = delete;
+    ~Borrowed() { pool_.give_back(std::move(scratch_)); }
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
 
     EncodeScratch& operator*() { return *scratch_; }
 
@@ -44,7 +44,7 @@ class ScratchPool {
   };
 
   /// For calls of `model`, which is the same each time.
-  Lease take(const TokenModel& model);
+  Borrowed take(const TokenModel& model);
 
  private:
   void give_back(std::unique_ptr<EncodeScratch> scratch);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A limit on the number of rl's headers that a user's file compiles with rl/rl.h.
+"""Limits on the number of headers of each layer that a user's file compiles with rl/rl.h.
 
 header_reach.py SOURCE_DIR
 """
@@ -7,8 +7,8 @@ import pathlib
 import re
 import sys
 
-MOST = {"rl/rl.h": 60}
-INCLUDE = re.compile(r'^\s*#\s*include\s+"(rl/[^"]+)"', re.M)
+MOST = {"rl/rl.h": {"rl": 59, "runtime": 56}, "runtime/runtime.h": {"runtime": 55}}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:rl|runtime)/[^"]+)"', re.M)
 
 
 def reached(root, start):
@@ -24,11 +24,13 @@ def reached(root, start):
 def main():
     root = pathlib.Path(sys.argv[1])
     bad = 0
-    for start, most in MOST.items():
-        headers = reached(root, start)
-        if len(headers) > most:
-            print(f"{start} reaches {len(headers)} headers of rl, more than {most}:", *sorted(headers), sep="\n  ")
-            bad = 1
+    for start, layers in MOST.items():
+        headers = sorted(reached(root, start))
+        for layer, most in layers.items():
+            of_layer = [header for header in headers if header.startswith(layer + "/")]
+            if len(of_layer) > most:
+                print(f"{start} reaches {len(of_layer)} headers of {layer}, more than {most}:", *of_layer, sep="\n  ")
+                bad = 1
     sys.exit(bad)
 
 

@@ -4,6 +4,7 @@
 
 #include "rl/batch/worker_lists.h"
 #include "rl/metrics/step_metrics.h"
+#include "rl/run/rl/ref_lists.h"
 
 namespace rl {
 namespace {
@@ -11,17 +12,6 @@ namespace {
 using runtime::ObjectRef;
 using runtime::Result;
 using runtime::split;
-
-// `refs` with the empty object in place of those that are not there.
-template <class T>
-std::vector<ObjectRef<T>> filled(std::vector<ObjectRef<T>> refs, const ObjectRef<T>& nothing,
-                                 std::size_t workers) {
-  refs.resize(workers);
-  for (ObjectRef<T>& ref : refs) {
-    if (!ref.is_valid()) ref = nothing;
-  }
-  return refs;
-}
 
 }  // namespace
 
@@ -87,17 +77,11 @@ Result<std::vector<Generated>> RemoteBatches::gather(
                              split(filled(fresh, roles_.nothing.samples, workers)), split(rows));
 }
 
-// Each worker is given the batches that it needs.
 Result<std::vector<Generated>> RemoteBatches::collect(const BatchRefs& batches,
                                                       const PromptPlaces& places) {
-  std::vector<BatchRefs> needed(places.size(), BatchRefs(batches.size(), roles_.nothing.samples));
-  for (std::size_t worker = 0; worker < places.size(); ++worker) {
-    for (const PromptPlace& place : places[worker]) {
-      const auto from = static_cast<std::size_t>(place.worker);
-      needed[worker][from] = batches[from];
-    }
-  }
-  return roles_.policy.fetch(&PolicyActor::collect, split(needed), split(places));
+  return roles_.policy.fetch(&PolicyActor::collect,
+                             split(needed_batches(batches, places, roles_.nothing.samples)),
+                             split(places));
 }
 
 Result<std::vector<Generated>> RemoteBatches::leave_out(const BatchRefs& batches,

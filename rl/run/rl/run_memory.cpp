@@ -350,10 +350,10 @@ class RoleCounter {
   }
 
   void add_devices() {
-    std::vector<DeviceMemory> devices, drawing;
+    std::vector<DeviceMemory> devices, generating;
     for (RoleMemory& role : memory_.roles) {
       if (on_device_) {
-        (role.devices_of_its_own ? drawing : devices).push_back(device_memory(role));
+        (role.devices_of_its_own ? generating : devices).push_back(device_memory(role));
         role.parts = host_memory(role.parts);
       }
       const auto has = [&](const char* name) {
@@ -363,7 +363,7 @@ class RoleCounter {
       role.parts.push_back(process_memory(has("optimizer"), on_device_ && has("weights")));
     }
     if (on_device_) memory_.device_bytes = device_peak(devices);
-    if (!drawing.empty()) memory_.ahead_device_bytes = device_peak(drawing);
+    if (!generating.empty()) memory_.ahead_device_bytes = device_peak(generating);
   }
 
   const Config& config_;

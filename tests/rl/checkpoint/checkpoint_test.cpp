@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 
+#include "rl/checkpoint/hidden_folder.h"
 #include "rl/checkpoint/shared_file.h"
 #include "rl/weights/atomic_file.h"
 #include "tests/support/file_size_limit.h"

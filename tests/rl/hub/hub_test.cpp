@@ -428,35 +428,5 @@ TEST(HubName, TakesWhatHuggingFaceTakes) {
   }
 }
 
-TEST(HubOptions, ComeFromTheEnvironment) {
-  std::string pattern = (fs::temp_directory_path() / "starling_hub_XXXXXX").string();
-  const fs::path home = ::mkdtemp(pattern.data());
-  for (const char* name :
-       {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE",
-        "HUGGINGFACE_HUB_CACHE", "HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"})
-    ::unsetenv(name);
-  ::setenv("HF_HOME", home.c_str(), 1);
-  EXPECT_EQ(HubOptions::from_environment().cache, home / "hub");
-  EXPECT_EQ(HubOptions::from_environment().endpoint, "https://huggingface.co");
-  EXPECT_EQ(HubOptions::from_environment().token, "");
-  write(home / "token", "from_file\n");
-  EXPECT_EQ(HubOptions::from_environment().token, "from_file");
-  write(home / "other", " from_path ");
-  ::setenv("HF_TOKEN_PATH", (home / "other").c_str(), 1);
-  EXPECT_EQ(HubOptions::from_environment().token, "from_path");
-  ::setenv("HF_TOKEN", "from_variable", 1);
-  EXPECT_EQ(HubOptions::from_environment().token, "from_variable");
-  ::setenv("HF_HUB_CACHE", "/elsewhere", 1);
-  ::setenv("HF_ENDPOINT", "https://mirror.example/", 1);
-  ::setenv("HF_HUB_OFFLINE", "true", 1);
-  EXPECT_EQ(HubOptions::from_environment().cache, "/elsewhere");
-  EXPECT_EQ(HubOptions::from_environment().endpoint, "https://mirror.example");
-  EXPECT_TRUE(HubOptions::from_environment().offline);
-  for (const char* name :
-       {"HF_HOME", "HF_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE", "HF_ENDPOINT", "HF_HUB_OFFLINE"})
-    ::unsetenv(name);
-  fs::remove_all(home);
-}
-
 }  // namespace
 }  // namespace rl

@@ -5,37 +5,22 @@
 
 #include <cmath>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <random>
 #include <span>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
-#include "rl/comm/thread_links.h"
 #include "tests/rl/optim/plain_descent.h"
+#include "tests/rl/optim/sharing_ranks.h"
 
 namespace rl {
 namespace {
 
 using runtime::ErrorCode;
 using runtime::Status;
+using testing::on_sharing_ranks;
 
 constexpr std::int64_t kShardedElements = 3 * kNormChunk + 16;  // the last chunk is a small one
-
-void on_sharing_ranks(int ranks, const std::function<void(Communicator&)>& body) {
-  auto links = make_thread_links(ranks);
-  std::vector<std::thread> threads;
-  for (std::unique_ptr<Links>& own : links) {
-    threads.emplace_back([&] {
-      Communicator communicator(std::move(own));
-      body(communicator);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
 
 // Their sums depend on the order of addends.
 std::vector<float> normal_values(int rank, int round = 0) {

@@ -79,6 +79,8 @@ TEST_F(EngineBeamsTest, TheBestHypothesesAreCompletedWithTheirScoresAndVersions)
     EXPECT_EQ(completion.weight_versions, (std::vector<VersionRun>{{7, 1}, {8, 1}}));
   }
   EXPECT_EQ(engine_.progress.finished, 2u);
+  EXPECT_EQ(engine_.stats.generated_tokens, 4) << "those of the last round too";
+  EXPECT_EQ(engine_.progress.generated_tokens, 4);
   EXPECT_TRUE(engine_.scheduler.idle());
   EXPECT_EQ(engine_.cache->free_blocks(), engine_.cache->blocks());
 }

@@ -130,18 +130,5 @@ TEST(Sampler, SaysWhenLogitsAreNotFinite) {
   EXPECT_EQ(sample({}, std::vector<float>(4, -infinity)).id, -1);
 }
 
-TEST(SamplingParams, NamesWhatIsOutOfRange) {
-  const auto message = [](const SamplingParams& params) { return params.validate().message(); };
-  EXPECT_TRUE(SamplingParams{}.validate().ok());
-  EXPECT_TRUE(SamplingParams{.temperature = 0.0F}.validate().ok());
-  EXPECT_NE(message({.temperature = -0.5F}).find("temperature"), std::string::npos);
-  EXPECT_NE(message({.temperature = 1e-6F}).find("temperature"), std::string::npos);
-  EXPECT_NE(message({.temperature = std::nanf("")}).find("temperature"), std::string::npos);
-  EXPECT_NE(message({.top_p = 1.5F}).find("top_p"), std::string::npos);
-  EXPECT_NE(message({.max_new_tokens = -1}).find("max_new_tokens"), std::string::npos);
-  EXPECT_NE(message({.max_new_tokens = 2, .min_new_tokens = 3}).find("min_new_tokens"),
-            std::string::npos);
-}
-
 }  // namespace
 }  // namespace rl

@@ -268,6 +268,54 @@ class FakeReference : public ReferenceCalls {
   FakeBatches& batches_;
 };
 
+// Notes what the roles are to learn from, and learns nothing.
+class FakeUpdate : public UpdateCalls {
+ public:
+  explicit FakeUpdate(std::size_t workers = 2) : workers_(workers) {}
+
+  std::size_t workers() const override { return workers_; }
+  bool has_critic() const override { return critic; }
+  std::vector<PassLimits> policy_limits() const override {
+    return {workers_, {.learning = {.samples_max = 3}, .scoring = {.samples_max = 1}}};
+  }
+  std::vector<PassLimits> critic_limits() const override {
+    return {workers_, {.learning = {.samples_max = 2}}};
+  }
+  runtime::Result<Metrics> update_critic(const BatchRefs&, const EstimateRefs& given_estimates,
+                                         const std::vector<UpdatePlan>& given) override {
+    calls.push_back("critic");
+    critic_plans = given;
+    estimates = given_estimates;
+    if (!critic_failure.ok()) return critic_failure;
+    return Metrics{{"critic/loss", 0.25}};
+  }
+  runtime::Result<Metrics> update_policy(const BatchRefs&, const LogprobRefs& reference,
+                                         const std::vector<UpdatePlan>& given,
+                                         const EstimateRefs& given_estimates,
+                                         const LogprobRefs& teachers) override {
+    calls.push_back("policy");
+    plans = given;
+    references = reference;
+    taught = teachers;
+    estimates = given_estimates;
+    if (!policy_failure.ok()) return policy_failure;
+    return Metrics{{"actor/loss", 0.5}};
+  }
+
+  bool critic = false;  // it has its own model
+  runtime::Status critic_failure;
+  runtime::Status policy_failure;
+  std::vector<std::string> calls;  // "critic", "policy"
+  std::vector<UpdatePlan> plans;   // those of the last calls
+  std::vector<UpdatePlan> critic_plans;
+  LogprobRefs references;
+  LogprobRefs taught;
+  EstimateRefs estimates;
+
+ private:
+  std::size_t workers_;
+};
+
 // Numbered by step and round; their position is how many were asked for.
 class FakePrompts : public PromptSource {
  public:

@@ -12,30 +12,6 @@
 namespace rl {
 namespace {
 
-class FakeUpdate : public UpdateCalls {
- public:
-  std::size_t workers() const override { return 2; }
-  bool has_critic() const override { return false; }
-  std::vector<PassLimits> policy_limits() const override {
-    return {2, {.learning = {.samples_max = 3}, .scoring = {.samples_max = 1}}};
-  }
-  std::vector<PassLimits> critic_limits() const override { return {}; }
-  runtime::Result<Metrics> update_critic(const BatchRefs&, const EstimateRefs&,
-                                         const std::vector<UpdatePlan>&) override {
-    return runtime::internal_error("there is none");
-  }
-  runtime::Result<Metrics> update_policy(const BatchRefs& batches, const LogprobRefs&,
-                                         const std::vector<UpdatePlan>& given, const EstimateRefs&,
-                                         const LogprobRefs&) override {
-    if (fails) return runtime::task_failed("out of memory");
-    plans = given;
-    return Metrics{{"actor/loss", 0.5}};
-  }
-
-  bool fails = false;
-  std::vector<UpdatePlan> plans;
-};
-
 class NoEstimates : public EstimateCalls {
  public:
   std::vector<PassLimits> limits() const override { return {}; }
@@ -144,7 +120,7 @@ TEST_F(RlStageTest, AStepThatFailsBeforeItsUpdateCanBeRepeated) {
   EXPECT_FALSE(stage.step(1).ok());
   EXPECT_TRUE(stage.can_repeat_step());
   reward_.of = [](std::int64_t, std::int64_t sample) { return static_cast<double>(sample); };
-  calls_.fails = true;
+  calls_.policy_failure = runtime::task_failed("out of memory");
   EXPECT_EQ(stage.step(1).status().message(), "out of memory");
   EXPECT_FALSE(stage.can_repeat_step());
 }
@@ -167,16 +143,6 @@ TEST_F(RlStageTest, ValidatesEveryNStepsAndAfterTheLastOne) {
   ASSERT_TRUE(metrics.ok()) << metrics.status().message();
   EXPECT_EQ(metrics->at("val-core/toy/reward/mean@2"), 0.5);
   EXPECT_EQ(validator_.first_samples().size(), 3u);
-}
-
-TEST(SkippedUpdates, StepsWithoutAnyUpdateAreDivergence) {
-  SkippedUpdates skipped({{"actor", 2}});
-  EXPECT_FALSE(skipped.observe({{"actor/skipped_updates", 1.0}}, 3, 1).diverging);
-  SkippedUpdates::Seen seen;
-  for (std::int64_t step = 2; step < 12; ++step)
-    seen = skipped.observe({{"actor/skipped_updates", 6.0}}, 3, step);
-  EXPECT_TRUE(seen.diverging);
-  EXPECT_EQ(seen.diverged.code(), runtime::ErrorCode::kTaskFailed);
 }
 
 }  // namespace

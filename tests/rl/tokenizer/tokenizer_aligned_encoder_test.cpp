@@ -32,8 +32,8 @@ TEST(AlignedEncoder, KnowsWhereTokensAndAddedTokensAre) {
   ScratchPool pool;
   auto added = AddedTokens::make({{.id = 500, .content = "<s>", .strip_right = true}}, nullptr);
   ASSERT_TRUE(added.ok()) << added.status().to_string();
-  ScratchPool::Lease lease = pool.take(model);
-  AlignedEncoder encoder(*added, nullptr, nullptr, model, *lease);
+  ScratchPool::Borrowed borrowed = pool.take(model);
+  AlignedEncoder encoder(*added, nullptr, nullptr, model, *borrowed);
   ASSERT_TRUE(encoder.encode("a<s> b").ok());
   EXPECT_EQ(encoder.ids, (std::vector<std::int32_t>{'a', 500, 'b'}));
   ASSERT_EQ(encoder.offsets.size(), 3u);
@@ -49,12 +49,12 @@ TEST(ScratchPool, GivesOutWhatWasGivenBack) {
   ScratchPool pool;
   const EncodeScratch* first = nullptr;
   {
-    ScratchPool::Lease one = pool.take(model), other = pool.take(model);
+    ScratchPool::Borrowed one = pool.take(model), other = pool.take(model);
     first = &*one;
     EXPECT_NE(first, &*other);
   }
   EXPECT_EQ(model.scratches, 2);
-  ScratchPool::Lease again = pool.take(model);
+  ScratchPool::Borrowed again = pool.take(model);
   EXPECT_EQ(&*again, first);
   EXPECT_EQ(model.scratches, 2);
 }

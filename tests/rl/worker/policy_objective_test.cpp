@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <vector>
 
 #include "rl/algo/custom_advantage.h"
@@ -228,57 +227,6 @@ TEST(CustomPolicyLoss, IsChosenByItsNameAndStandsWhereTheOthersDo) {
   const auto wrong = PolicyObjective::from_config(
       config_of({section + "loss_mode=test_scaled", section + "test_scale=much"}));
   EXPECT_NE(wrong.status().message().find("test_scale"), std::string::npos);
-}
-
-TEST(CustomPolicyLoss, TellsWhatIsWrongWithIt) {
-  const Samples s = samples();
-  const at::Tensor leaf = s.logprobs_BT.clone().set_requires_grad(true);
-  const auto told = [&](PolicyLossFunction function) {
-    return CustomPolicyLoss{"test_wrong", std::move(function), {}}
-        .loss(leaf, s.old_BT, s.advantages_BT, s.mask_BT, {})
-        .status()
-        .to_string();
-  };
-  using T = const at::Tensor&;
-  using Options = const PolicyLossOptions&;
-  EXPECT_NE(told([](T, T, T, T, Options) {
-              return PolicyLoss{};
-            }).find("policy loss \"test_wrong\": it gives no loss_BT"),
-            std::string::npos);
-  EXPECT_NE(told([](T logprobs, T, T, T, Options) {
-              return PolicyLoss{logprobs.sum(1), {}, {}};
-            }).find("another shape"),
-            std::string::npos);
-  EXPECT_NE(told([](T, T old, T, T, Options) {
-              return PolicyLoss{-old, {}, {}};
-            }).find("does not depend on logprobs_BT"),
-            std::string::npos);
-  EXPECT_NE(told([](T, T, T, T, Options) -> PolicyLoss {
-              throw std::runtime_error("no such thing\nbacktrace");
-            }).find("no such thing"),
-            std::string::npos);
-  EXPECT_EQ(told([](T, T, T, T, Options) -> PolicyLoss {
-              throw std::runtime_error("no such thing\nbacktrace");
-            }).find("backtrace"),
-            std::string::npos);
-  EXPECT_NE(told([](T, T, T, T, Options) -> PolicyLoss {
-              throw 1;
-            }).find("policy loss \"test_wrong\": it threw something that is not a std::exception"),
-            std::string::npos);
-  EXPECT_NE(told([](T logprobs, T, T, T, Options options) {
-              return PolicyLoss{logprobs * options.numbers.at("missing"), {}, {}};
-            }).find("test_wrong"),
-            std::string::npos);
-}
-
-TEST(CustomPolicyLossDeathTest, NamesAreTakenOnce) {
-  const PolicyLossFunction loss = scaled_surrogate;
-  EXPECT_DEATH(register_policy_loss("vanilla", loss), "takes \"vanilla\" already");
-  EXPECT_DEATH(register_policy_loss("no name", loss), "is not a name");
-  EXPECT_DEATH(register_policy_loss("test_tau", loss, {{"tau", 1.0}}), "is a key already");
-  EXPECT_DEATH(register_policy_loss("test_none", nullptr), "[Cc]heck failed");
-  register_policy_loss("test_twice", loss);
-  EXPECT_DEATH(register_policy_loss("test_twice", loss), "takes \"test_twice\" already");
 }
 
 TEST(CustomAdvantages, AreTheTrainersByTheirName) {
