@@ -3,8 +3,8 @@
 
     bench/memory_peaks.py --model PATH [--bin FOLDER] [--workers N] [--rows N] [--length N] [--only NAME...] [--json]
 
-Each way to share the model's state is planned by `starling sft --dry-run` and then trained for two
-steps, on this machine: PATH is a model as `model.path` takes it. A peak is the largest resident
+PATH is a model as `model.path` takes it. Each way to share its state is planned by `starling sft
+--dry-run`, and then trained for two steps on this machine. A peak is the largest resident
 memory of any worker, as the step's metrics have it; both are in GB (10^9 bytes). "over" is by how
 much the peak lies above (+) or below (-) what was said. A way that the dry run refuses, as where a
 model's heads cannot be dealt to so many workers, is left out and named.

@@ -55,7 +55,7 @@ class FakeCluster {
   runtime::FakeNode& node() { return node_; }
   std::string address() const { return node_.endpoint().to_string(); }
 
-  /// What it answers to requests of that kind from now on: a function of the request that gives an
+  /// What it answers to requests of that kind from now on. A function of the request gives an
   /// answer, a failure, or a Result of one.
   template <class Request, class Answer>
   void on(Answer answer) {
