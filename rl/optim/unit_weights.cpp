@@ -176,6 +176,7 @@ void UnitWeights::scatter() {
   CHECK(whole_ > 0);
   if (--whole_ > 0) return;
   pages_.give_back(all_of(arena_));
+  pages_.release();
   pages_.reset_most();
 }
 

@@ -44,7 +44,8 @@ TEST_F(ActorsTest, NoneIsMadeWithoutTheConfigurationOfADriver) {
 // The reward looks up the task of a response by its prompt's number.
 TEST_F(ActorsTest, APolicyTellsARewardOfNoPromptWithoutATask) {
   auto policy = PolicyActor::create(
-      runtime_, spec({"data.max_prompt_length=16", "data.max_response_length=16"}));
+      runtime_, spec({"actor_rollout_ref.model.path=" + model_.path().string(),
+                      "data.max_prompt_length=16", "data.max_response_length=16"}));
   ASSERT_TRUE(policy.ok()) << policy.status().to_string();
   PromptBatch prompts;
   prompts.ids.append(std::vector<std::int32_t>{5, 6});
@@ -55,7 +56,8 @@ TEST_F(ActorsTest, APolicyTellsARewardOfNoPromptWithoutATask) {
 
 TEST_F(ActorsTest, AReferenceRefusesPenaltiesOfOtherSamples) {
   auto reference = ReferenceActor::create(
-      runtime_, spec({"data.max_prompt_length=16", "data.max_response_length=16"}));
+      runtime_, spec({"actor_rollout_ref.model.path=" + model_.path().string(),
+                      "data.max_prompt_length=16", "data.max_response_length=16"}));
   ASSERT_TRUE(reference.ok()) << reference.status().to_string();
   const RolloutBatch batch = samples({"ab", "b"});
   const std::vector<float> logprobs(batch.responses.values.size(), -1.0F);

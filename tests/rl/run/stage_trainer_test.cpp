@@ -23,8 +23,9 @@ class StageResultTest : public ::testing::Test {
     ASSERT_TRUE(writer.ok()) << writer.status().to_string();
     const fs::path file = writer->folder() / weights;
     fs::create_directories(file.parent_path());
-    std::ofstream(file) << "seven";
-    ASSERT_TRUE(writer->commit({weights}).ok());
+    std::ofstream(file) << std::string("\2\0\0\0\0\0\0\0{}", 10);  // of no tensors
+    const auto committed = writer->commit({weights});
+    ASSERT_TRUE(committed.ok()) << committed.status().to_string();
   }
 
   const support::TemporaryFolder runs_;

@@ -35,6 +35,15 @@ class WorkerLinkTest : public test::CallerTest {
     return comes_true(loop_, [&] { return !user.connections.empty(); });
   }
 
+  // On the loop, so that the connection cannot be there before both wait for it: who finds it is
+  // told nothing.
+  void attach_both(WorkerLink& worker) {
+    run_on(loop_, [&] {
+      EXPECT_EQ(worker.attach(actor_, user_), nullptr);
+      EXPECT_EQ(worker.attach(other_actor_, other_), nullptr);
+    });
+  }
+
   const ActorId other_actor_ = ActorId::random();
   std::shared_ptr<FakeUser> user_ = std::make_shared<FakeUser>();
   std::shared_ptr<FakeUser> other_ = std::make_shared<FakeUser>();
@@ -102,8 +111,7 @@ TEST_F(WorkerLinkTest, AnAddressThatIsNoneFailsWithoutADial) {
 
 TEST_F(WorkerLinkTest, ANoticeGoesToTheUserOfItsActor) {
   auto worker = link(address());
-  (void)worker->attach(actor_, user_);
-  (void)worker->attach(other_actor_, other_);
+  attach_both(*worker);
   ASSERT_TRUE(is_connected(*user_) && is_connected(*other_));
   with_worker(0, [&](FakeWorker& there) {
     send_notice(*there.pair.far, {ActorId::random(), 1, CallNotice::Kind::kDrained}, Flush::kNow);
@@ -118,8 +126,7 @@ TEST_F(WorkerLinkTest, ANoticeGoesToTheUserOfItsActor) {
 
 TEST_F(WorkerLinkTest, AllUsersHearOfTheConnectionsEndAndTheNextCallConnectsAgain) {
   auto worker = link(address());
-  (void)worker->attach(actor_, user_);
-  (void)worker->attach(other_actor_, other_);
+  attach_both(*worker);
   ASSERT_TRUE(is_connected(*user_) && is_connected(*other_));
   with_worker(0, [](FakeWorker& there) { there.die(); });
   ASSERT_TRUE(comes_true(loop_, [&] { return user_->closed && other_->closed; }));
@@ -131,8 +138,7 @@ TEST_F(WorkerLinkTest, AllUsersHearOfTheConnectionsEndAndTheNextCallConnectsAgai
 
 TEST_F(WorkerLinkTest, AUserThatIsGoneHearsNothing) {
   auto worker = link(address());
-  (void)worker->attach(actor_, user_);
-  (void)worker->attach(other_actor_, other_);
+  attach_both(*worker);
   ASSERT_TRUE(is_connected(*user_) && is_connected(*other_));
   user_.reset();
   worker->detach(actor_);
