@@ -73,7 +73,7 @@ def objects_in(text: str) -> list:
     return found
 
 
-def record(name: str, words: list[str], command: str, bin: pathlib.Path,
+def record(name: str, words: list[str], command: str, commit: str, bin: pathlib.Path,
            into: pathlib.Path) -> bool:
     load, start = round(os.getloadavg()[0], 2), time.monotonic()
     print(f"{name}: {' '.join(words)}", flush=True)
@@ -85,7 +85,7 @@ def record(name: str, words: list[str], command: str, bin: pathlib.Path,
         return False
     entry = {
         "command": command,
-        "commit": said("git", "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"),
+        "commit": commit,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "machine": machine(), "load_average_before": load,
         "seconds": round(time.monotonic() - start, 1), "figures": figures,
@@ -104,6 +104,8 @@ def main() -> int:
     options = parser.parse_args()
     options.into.mkdir(parents=True, exist_ok=True)
     failed, left_out = [], []
+    # Before the first file is written, which makes the tree another one.
+    commit = said("git", "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*")
     with tempfile.TemporaryDirectory() as folder:
         for name in options.names or BENCHMARKS:
             words = BENCHMARKS.get(name) or PEERS[name]
@@ -116,7 +118,7 @@ def main() -> int:
             command = " ".join(words)
             program = ROOT / words[0] if "/" in words[0] else options.bin / words[0]
             words = [str(program), *(places.get(word, word) for word in words[1:])]
-            if not record(name, words, command, options.bin, options.into):
+            if not record(name, words, command, commit, options.bin, options.into):
                 failed.append(name)
     if left_out:
         print(f"left out, since they need --model: {', '.join(left_out)}")
