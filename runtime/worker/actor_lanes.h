@@ -29,7 +29,10 @@ class ActorLanes {
   /// Makes the lanes of the groups. Once, before any call of their methods is pushed.
   void configure(const ExecutionOptions& options, const ActorClass& actor_class);
 
-  void push(std::unique_ptr<ActorJob> job) { lane_of(job->call.method).line.push(std::move(job)); }
+  void push(std::unique_ptr<ActorJob> job) {
+    auto& line = lane_of(job->call.method).line;
+    line.push(std::move(job));
+  }
   /// Puts jobs of one caller back where they came from: before all others of their lanes.
   void put_back(JobLine& jobs);
   /// A job that may run now, and its lane, which counts it as active until the thread that runs it
