@@ -12,7 +12,6 @@ namespace rl {
 namespace {
 
 using nlohmann::ordered_json;
-using runtime::ErrorCode;
 using testing::constant;
 using testing::shown;
 using testing::template_failure;
