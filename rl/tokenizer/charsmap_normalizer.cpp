@@ -41,7 +41,7 @@ class SentencePieceNormalizer final : public Normalizer {
   }
 
   Status apply_aligned(AlignedText& text, RegexScratch&) const override {
-    AlignedText out;
+    AlignedText out{{}, {}, text.begin};
     rewrite(
         text.text,
         [&](std::string_view piece, std::size_t begin, std::size_t end) {

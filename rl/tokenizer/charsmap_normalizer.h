@@ -16,9 +16,9 @@ namespace rl {
 
 /// What a SentencePiece model's normalizer_spec (and trainer_spec) ask for.
 struct SentencePieceNormalizerOptions {
-  CharsMap charsmap;
-  std::vector<std::string> kept;  // user-defined symbols: left as they are
-  bool add_dummy_prefix = true;   // a space before the text (behind it with whitespace_as_suffix)
+  CharsMap charsmap = {};
+  std::vector<std::string> kept = {};  // user-defined symbols: left as they are
+  bool add_dummy_prefix = true;  // a space before the text (behind it with whitespace_as_suffix)
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;  // U+0020 becomes U+2581
   bool whitespace_as_suffix = false;

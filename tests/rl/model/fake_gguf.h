@@ -20,6 +20,15 @@ class FakeGguf final : public GgufFile {
   void set_text(const std::string& key, const std::string& value) {
     set(key, {GgufType::kString, std::string_view(texts_.emplace_back(value))});
   }
+  void set_texts(const std::string& key, const std::vector<std::string>& values) {
+    std::string& kept = texts_.emplace_back();
+    for (const std::string& value : values) {
+      const std::uint64_t length = value.size();
+      kept.append(reinterpret_cast<const char*>(&length), sizeof(length)) += value;
+    }
+    set(key, {GgufType::kArray,
+              GgufArray(GgufType::kString, values.size(), std::as_bytes(std::span(kept)))});
+  }
   void set_integer(const std::string& key, std::int64_t value) {
     set(key, {GgufType::kI64, value});
   }

@@ -3,29 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/rl/tokenizer/fake_parts.h"
+
 namespace rl {
 namespace {
 
-class ByteModel final : public TokenModel {
- public:
-  ByteModel() : TokenModel(Vocabulary()) {}
-  std::string_view kind() const override { return "bytes"; }
-  std::unique_ptr<ModelScratch> make_scratch() const override {
-    ++scratches;
-    return std::make_unique<ModelScratch>();
-  }
-  void encode(std::string_view piece, ModelScratch&,
-              std::vector<std::int32_t>& ids) const override {
-    for (const char c : piece) ids.push_back(static_cast<unsigned char>(c));
-  }
-  void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids,
-                     std::vector<Piece>& ranges) const override {
-    encode(piece, scratch, ids);
-    for (std::uint32_t i = 0; i < piece.size(); ++i) ranges.push_back({i, i + 1});
-  }
-
-  mutable int scratches = 0;
-};
+using testing::ByteModel;
 
 TEST(AlignedEncoder, KnowsWhereTokensAndAddedTokensAre) {
   const ByteModel model;
