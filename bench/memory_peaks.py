@@ -7,7 +7,7 @@ PATH is a model as `model.path` takes it. Each way to share its state is planned
 --dry-run`, and then trained for two steps on this machine. A peak is the largest resident
 memory of any worker, as the step's metrics have it; both are in GB (10^9 bytes). "over" is by how
 much the peak lies above (+) or below (-) what was said. A way that the dry run refuses, as where a
-model's heads cannot be dealt to so many workers, is left out and named.
+model's heads cannot be dealt to the workers, is left out and named.
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ WAYS = {
 
 
 def training_rows(file: pathlib.Path, count: int, length: int) -> None:
-    """Conversations of more than so many tokens."""
+    """Conversations that are longer than `length` tokens."""
     with file.open("w") as out:
         for row in range(count):
             numbers = " ".join(str(row + step) for step in range(length))
@@ -50,19 +50,22 @@ def say(command: list[str]) -> str:
     return run.stdout
 
 
+def gigabytes(amounts: str) -> float:
+    """The sum of all amounts in a text."""
+    return sum(float(size) * {"GB": 1, "MB": 1e-3, "kB": 1e-6}[unit]
+               for size, unit in re.findall(r"([\d.]+) (GB|MB|kB)\b", amounts))
+
+
 def said_peak(text: str) -> tuple[float, str]:
-    """GB, and what it is made of. Of several kinds of workers the one with the most."""
-    found = re.findall(r"^  worker[^:]*: ([\d.]+) (GB|MB) \((.*)\)$", text, re.MULTILINE)
+    """GB, and the parts, which are said with more digits than their sum. Of several kinds of workers
+    the one with the most."""
+    found = re.findall(r"^  worker[^:]*: ([\d.]+ [GM]B) \((.*)\)$", text, re.MULTILINE)
     if not found:
         raise RuntimeError("the dry run says nothing of a worker's memory")
-    size, unit, parts = max(found, key=lambda each: float(each[0]) * (1 if each[1] == "GB" else 1e-3))
-    return float(size) * (1 if unit == "GB" else 1e-3), parts
-
-
-def exact(parts: str) -> float:
-    """GB, of the sum of the parts, which are said with more digits."""
-    return sum(float(size) * {"GB": 1, "MB": 1e-3, "kB": 1e-6}[unit]
-               for size, unit in re.findall(r"([\d.]+) (GB|MB|kB)\b", parts))
+    whole, parts = max(found, key=lambda each: gigabytes(each[0]))
+    if abs(gigabytes(parts) - gigabytes(whole)) > 0.06:
+        raise RuntimeError(f"the dry run's parts are not {whole}: {parts}")
+    return gigabytes(parts), parts
 
 
 def measure(name: str, keys: list[str], options: argparse.Namespace, folder: pathlib.Path) -> dict:
@@ -80,20 +83,12 @@ def measure(name: str, keys: list[str], options: argparse.Namespace, folder: pat
     except RuntimeError as why:
         raise Refused(str(why)) from why
     said, parts = said_peak(plan)
-    if abs(exact(parts) - said) < 0.06:
-        said = exact(parts)
     say(command)
     steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    peak = max(value for step in steps for key, value in flat(step)
-               if key == "perf/max_memory_allocated_gb")
+    peak = max(step["data"]["perf/max_memory_allocated_gb"] for step in steps)
     return {"benchmark": "memory_peaks", "way": name, "workers": options.workers,
             "rows": options.rows, "length": options.length, "said_gb": round(said, 3),
             "peak_gb": round(peak, 3), "over": round(peak / said - 1, 3), "parts": parts}
-
-
-def flat(step: dict) -> list[tuple[str, float]]:
-    return [pair for value in [step, *(each for each in step.values() if isinstance(each, dict))]
-            for pair in value.items()]
 
 
 def main() -> int:

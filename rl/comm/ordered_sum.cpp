@@ -19,7 +19,7 @@ std::uint64_t exchange_number(std::uint64_t operation, std::size_t bucket, bool 
   return operation << 24 | static_cast<std::uint64_t>(bucket) << 1 | (back ? 1 : 0);
 }
 
-// So many buckets are sent to be added up before the first is waited for, and as many come back.
+// Buckets that are sent to be added up before the first is waited for. As many come back.
 constexpr std::size_t kAhead = kSumWindow / 2;
 
 constexpr std::size_t kChunk = 2048;

@@ -50,7 +50,7 @@ std::vector<ArenaPages::Pages> ArenaPages::bring(const RangeSet& elements) {
     }
     bring({begin, pages.last}, fresh);
   }
-  most_ = std::max(most_, pages_there_ + kept_);
+  most_ = std::max(most_, pages_there_ + kept());
   return fresh;
 }
 
@@ -67,7 +67,6 @@ void ArenaPages::bring(Pages absent, std::vector<Pages>& fresh) {
         release();
         break;
       }
-      kept_ -= static_cast<std::int64_t>(count);
       gap.first += count;
       spare.last -= count;
       if (spare.first == spare.last) spare_.pop_back();
@@ -87,7 +86,6 @@ void ArenaPages::use_in_place(Pages absent, std::vector<Pages>& gaps) {
       continue;
     }
     used.push_back(both);
-    kept_ -= static_cast<std::int64_t>(both.count());
     if (spare.first < both.first) left.push_back({spare.first, both.first});
     if (both.last < spare.last) left.push_back({both.last, spare.last});
   }
@@ -132,19 +130,22 @@ void ArenaPages::let_go(Pages pages) {
   if (pages.first >= pages.last) return;
   pages_there_ -= static_cast<std::int64_t>(pages.count());
   const auto keep =
-      std::min<std::size_t>(pages.count(), static_cast<std::size_t>(may_keep_ - kept_));
+      std::min<std::size_t>(pages.count(), static_cast<std::size_t>(may_keep_ - kept()));
   const Pages spare{pages.first, pages.first + keep};
   drop({spare.last, pages.last});
   allow(pages, false);
-  if (keep == 0) return;
-  spare_.push_back(spare);
-  kept_ += static_cast<std::int64_t>(keep);
+  if (keep > 0) spare_.push_back(spare);
 }
 
 void ArenaPages::release() {
   for (const Pages& pages : spare_) drop(pages);
   spare_.clear();
-  kept_ = 0;
+}
+
+std::int64_t ArenaPages::kept() const {
+  std::int64_t count = 0;
+  for (const Pages& pages : spare_) count += static_cast<std::int64_t>(pages.count());
+  return count;
 }
 
 void ArenaPages::forget(const ArenaRange& range) const {

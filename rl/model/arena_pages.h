@@ -17,11 +17,12 @@ namespace rl {
 /// Borrows the arena, memory of the process alone on the CPU. One thread at a time.
 ///
 /// Some of what is given back keeps its memory, which moves to the addresses of what is taken next.
-/// That costs a hundredth of pages from the system, which it has to clear. It never adds to the
-/// most that there is, since a take uses up what was kept first.
+/// That costs a hundredth of what pages from the system cost, which it has to clear. It never adds
+/// to the most that there is, since a take uses up what was kept first.
 class ArenaPages {
  public:
-  /// `kept_elements`: so many that are given back keep their memory until release(), at most.
+  /// `kept_elements`: how many of those that are given back keep their memory until release(), at
+  /// most.
   explicit ArenaPages(std::span<float> arena, std::int64_t kept_elements = 0);
   ~ArenaPages();
   ArenaPages(const ArenaPages&) = delete;
@@ -43,7 +44,7 @@ class ArenaPages {
   std::int64_t there() const { return pages_there_ * page_elements_; }
   /// The most that had memory since reset_most(), what was kept included.
   std::int64_t most() const { return most_ * page_elements_; }
-  void reset_most() { most_ = pages_there_ + kept_; }
+  void reset_most() { most_ = pages_there_ + kept(); }
 
  private:
   struct Pages {
@@ -61,6 +62,7 @@ class ArenaPages {
   void let_go(Pages pages);
   void drop(Pages pages) const;
   void allow(Pages pages, bool use) const;
+  std::int64_t kept() const;  // pages
 
   Pages pages_of(const ArenaRange& range) const;
   ArenaRange elements_of(Pages pages) const;
@@ -75,7 +77,6 @@ class ArenaPages {
   std::vector<std::uint16_t> users_;  // by page
   std::vector<Pages> spare_;          // given back, with their memory; they do not overlap
   std::int64_t may_keep_ = 0;         // pages
-  std::int64_t kept_ = 0;             // of spare_
   std::int64_t pages_there_ = 0;
   std::int64_t most_ = 0;
 };

@@ -12,17 +12,6 @@
 #include "runtime/core/check.h"
 
 namespace rl {
-namespace {
-
-// Elements. Memory of one layer moves to the next; the first and the last unit are no layers.
-std::int64_t largest_layer(std::span<const ArenaUnit> units) {
-  std::int64_t largest = 0;
-  for (std::size_t unit = 1; unit + 1 < units.size(); ++unit)
-    largest = std::max(largest, units[unit].own.elements());
-  return largest;
-}
-
-}  // namespace
 
 UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,
                    std::span<const RangeSet> homes, const TeamParts& teams)
@@ -32,7 +21,8 @@ UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<con
       packed_(homes[static_cast<std::size_t>(communicator.rank())]),
       arena_(elements_of(model.gradient_arena().memory().arena())),
       sum_(static_cast<std::size_t>(packed_.elements())),
-      pages_(arena_, largest_layer(units)),
+      pages_(arena_,
+             largest_layer(units, [](const ArenaUnit& unit) { return unit.own.elements(); })),
       coming_(communicator) {
   for (const ArenaUnit& place : units) {
     Unit& unit = units_.emplace_back(Unit{place, {}, false});

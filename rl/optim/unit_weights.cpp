@@ -36,7 +36,10 @@ UnitWeights::UnitWeights(Communicator& communicator, Transformer& model,
       copies_(group_homes(homes_, group_)),
       packed_(copies_[static_cast<std::size_t>(communicator.rank())]),
       arena_(elements_of(model.parameters().arena())),
-      pages_(arena_, largest_layer()),
+      pages_(arena_, largest_layer(units_,
+                                   [this](const ArenaUnit& unit) {
+                                     return read_in_pass(communicator_.rank(), unit).elements();
+                                   })),
       there_(units_.size(), 0),
       projects_embeddings_(static_cast<bool>(plan_of(model.config()).project_in)) {
   CHECK(communicator.size() % group_ == 0);
@@ -55,20 +58,12 @@ RangeSet UnitWeights::used_by(int rank) const {
 
 // In passes the unit's part; where all weights were asked for, all.
 RangeSet UnitWeights::read_by(int rank, int unit) const {
-  return whole_ > 0 ? units_[static_cast<std::size_t>(unit)].own : read_in_pass(rank, unit);
+  const ArenaUnit& place = units_[static_cast<std::size_t>(unit)];
+  return whole_ > 0 ? place.own : read_in_pass(rank, place);
 }
 
-RangeSet UnitWeights::read_in_pass(int rank, int unit) const {
-  const RangeSet& read = units_[static_cast<std::size_t>(unit)].read;
-  return options_.used.empty() ? read : read.intersected(used_by(rank));
-}
-
-// Elements of which a pass reads the most. The first and the last unit are no layers.
-std::int64_t UnitWeights::largest_layer() const {
-  std::int64_t largest = 0;
-  for (int unit = 1; unit + 1 < std::ssize(units_); ++unit)
-    largest = std::max(largest, read_in_pass(communicator_.rank(), unit).elements());
-  return largest;
+RangeSet UnitWeights::read_in_pass(int rank, const ArenaUnit& unit) const {
+  return options_.used.empty() ? unit.read : unit.read.intersected(used_by(rank));
 }
 
 UnitWeights::~UnitWeights() { model_.stop_telling(*this); }

@@ -97,8 +97,7 @@ class UnitWeights final : public LayerListener {
   runtime::Status copy_step();
   RangeSet used_by(int rank) const;
   RangeSet read_by(int rank, int unit) const;
-  RangeSet read_in_pass(int rank, int unit) const;
-  std::int64_t largest_layer() const;
+  RangeSet read_in_pass(int rank, const ArenaUnit& unit) const;
   void move_out();
   void open();
   void fetch(int unit);

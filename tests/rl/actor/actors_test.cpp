@@ -4,6 +4,7 @@
 #include "rl/data/toy.h"
 #include "rl/tokenizer/tokenizer.h"
 #include "tests/rl/actor/actor_fixture.h"
+#include "tests/rl/worker/toy_samples.h"
 #include "tests/support/expect_failure.h"
 
 namespace rl {
@@ -14,21 +15,8 @@ using support::expect_failure;
 
 class ActorsTest : public ActorTest {
  protected:
-  // Samples of one prompt, of a token a letter and one that ends them.
   static RolloutBatch samples(const std::vector<std::string>& responses) {
-    const auto tokenizer = Tokenizer::from_json(toy_tokenizer_json(), "toy");
-    EXPECT_TRUE(tokenizer.ok());
-    RolloutBatch batch;
-    batch.prompts.append(*tokenizer->encode("sort ba", false));
-    for (const std::string& response : responses) {
-      std::vector<std::int32_t> ids = *tokenizer->encode(response, false);
-      ids.push_back(kToyEndId);
-      batch.responses.append(ids);
-      batch.prompt_of.push_back(0);
-      batch.stopped.push_back(1);
-    }
-    batch.logprobs.assign(batch.responses.values.size(), -1.0F);
-    return batch;
+    return testing::toy_samples(*Tokenizer::from_json(toy_tokenizer_json(), "toy"), responses);
   }
 };
 

@@ -43,6 +43,15 @@ class ArenaPagesTest : public ::testing::Test {
   void fill(std::int64_t begin, std::int64_t end, float value) {
     std::fill(arena_.data() + begin, arena_.data() + end, value);
   }
+  // The memory of the first two pages alone, which were written, is kept.
+  void keep_two_written(ArenaPages& pages) {
+    pages.give_back(all());
+    pages.release();
+    const std::int64_t begin = first_page();
+    pages.take({{begin, begin + 2 * kPage}});
+    fill(begin, begin + 2 * kPage, 3.0F);
+    pages.give_back({{begin, begin + 2 * kPage}});
+  }
   RangeSet all() const { return {{0, std::ssize(arena_)}}; }
 
   std::vector<float> memory_;
@@ -103,12 +112,8 @@ TEST_F(ArenaPagesTest, APageOfTwoStaysWhileOneOfThemIsThere) {
 
 TEST_F(ArenaPagesTest, MemoryThatIsGivenBackMovesToWhatIsTakenNext) {
   ArenaPages pages(arena_, 2 * kPage);
-  pages.give_back(all());
-  pages.release();
+  keep_two_written(pages);
   const std::int64_t begin = first_page();
-  pages.take({{begin, begin + 2 * kPage}});
-  fill(begin, begin + 2 * kPage, 3.0F);
-  pages.give_back({{begin, begin + 2 * kPage}});
   pages.reset_most();
   pages.take({{begin + 4 * kPage, begin + 6 * kPage}});
   EXPECT_EQ(pages.most(), 2 * kPage) << "of the first, whose memory it is now";
@@ -124,12 +129,8 @@ TEST_F(ArenaPagesTest, MemoryThatIsGivenBackMovesToWhatIsTakenNext) {
 
 TEST_F(ArenaPagesTest, MemoryThatMovedIsZeroWhereZerosAreTaken) {
   ArenaPages pages(arena_, 2 * kPage);
-  pages.give_back(all());
-  pages.release();
+  keep_two_written(pages);
   const std::int64_t begin = first_page();
-  pages.take({{begin, begin + 2 * kPage}});
-  fill(begin, begin + 2 * kPage, 3.0F);
-  pages.give_back({{begin, begin + 2 * kPage}});
   // Its second page stays where it is, the first goes behind it, and one is new.
   pages.take_zeros({{begin + kPage, begin + 4 * kPage}});
   for (std::int64_t i = begin + kPage; i < begin + 4 * kPage; ++i)

@@ -38,7 +38,8 @@ TEST(RopeConfig, TheContextBeforeIsTheObjectsOrNextToIt) {
   EXPECT_EQ(rope_of(object, {.original_positions = 512}).original_max_position_embeddings, 512);
   object["original_max_position_embeddings"] = 2048;
   EXPECT_EQ(rope_of(object).original_max_position_embeddings, 2048);
-  EXPECT_EQ(rope_of(object).factor, 2.0) << "what is left out is the growth of the context";
+  EXPECT_EQ(rope_of(object).factor, 2.0)
+      << "a factor that is not given is the growth of the context";
   object["rope_scaling"]["rope_type"] = "dynamic";
   object["rope_scaling"]["factor"] = 2.0;
   EXPECT_EQ(rope_of(object).original_max_position_embeddings, 4096) << "whatever it says";

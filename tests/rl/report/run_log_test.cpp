@@ -68,7 +68,8 @@ TEST(RunLog, NumbersOfTokensAreOneForEachOrNone) {
   const TemporaryFolder folder;
   write_run(folder.path());
   std::ofstream(folder.path() / "rollouts" / "1.jsonl")
-      << R"({"output":"ab","score":null,"tokens":["a","b"],"logprobs":[-1],"advantages":[1,null],"response_mask":[1,0,1]})"
+      << R"({"output":"ab","score":null,"tokens":["a","b"],"logprobs":[-1],)"
+         R"("advantages":[1,null],"response_mask":[1,0,1]})"
       << "\n";
   const auto run = read_run(folder.path(), folder.path() / "rollouts");
   ASSERT_TRUE(run.ok()) << run.status().to_string();

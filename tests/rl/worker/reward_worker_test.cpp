@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "rl/data/toy.h"
+#include "tests/rl/worker/toy_samples.h"
 
 namespace rl {
 namespace {
@@ -12,17 +13,7 @@ class RewardWorkerTest : public ::testing::Test {
   RewardWorkerTest() : tokenizer_(*Tokenizer::from_json(toy_tokenizer_json(), "toy")) {}
 
   RolloutBatch batch(const std::vector<std::string>& responses) const {
-    RolloutBatch batch;
-    batch.prompts.append(*tokenizer_.encode("sort ba", false));
-    for (const std::string& response : responses) {
-      std::vector<std::int32_t> ids = *tokenizer_.encode(response, false);
-      ids.push_back(kToyEndId);
-      batch.responses.append(ids);
-      batch.prompt_of.push_back(0);
-      batch.stopped.push_back(1);
-    }
-    batch.logprobs.assign(batch.responses.values.size(), -1.0F);
-    return batch;
+    return testing::toy_samples(tokenizer_, responses);
   }
 
   RewardWorker worker(const std::string& rule) const {
