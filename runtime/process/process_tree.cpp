@@ -45,6 +45,11 @@ Number parsed_number(std::string_view text) {
 /// The number that a process's folder has as its name; 0: it is another's.
 pid_t process_of(const char* name) { return parsed_number<pid_t>(name); }
 
+/// A number for which processes these are, with one more.
+std::uint64_t with_pid(std::uint64_t number, pid_t pid) {
+  return number * 1'000'003 + static_cast<std::uint64_t>(pid);
+}
+
 struct ProcessStat {
   char state = 0;  // 0: it is gone
   pid_t parent = 0;
@@ -133,22 +138,25 @@ const ProcessTree::Process* ProcessTree::find(pid_t pid) const {
   return found != end && found->pid == pid ? found : nullptr;
 }
 
-std::size_t ProcessTree::look() {
+// A process is listed some time before it is read: one that ended in between may have started
+// another that is not in the list.
+bool ProcessTree::look() {
   count_ = 0;
-  for_each_entry([this](const char* name) {
+  bool is_complete = true;
+  for_each_entry([&](const char* name) {
     const pid_t pid = process_of(name);
     if (pid <= 0 || count_ == room_) return;
     if (count_ > 0 && pid <= processes_[count_ - 1].pid) return;  // they come in this order
     const ProcessStat stat = process_stat_of(name);
     // The first thread may end before others.
     const bool has_ended = stat.state == 'X' || (stat.state == 'Z' && stat.threads <= 1);
-    if (stat.state != 0 && !has_ended)
-      processes_[count_++] = Process{pid, stat.parent, stat.state, false};
+    if (stat.state != 0)
+      processes_[count_++] = Process{pid, stat.parent, stat.state, has_ended, false};
+    else
+      is_complete = false;
   });
   mark_below();
-  std::size_t below = 0;
-  for (std::size_t i = 0; i < count_; ++i) below += processes_[i].is_below;
-  return below;
+  return drop_others() && is_complete;
 }
 
 // Most parents have lower numbers than their children: a pass or two.
@@ -165,12 +173,28 @@ void ProcessTree::mark_below() {
   }
 }
 
-bool ProcessTree::stop_all(bool is_patient) {
-  look();
-  bool all = true;
+bool ProcessTree::drop_others() {
+  std::size_t kept = 0;
+  std::uint64_t ended = 0;
   for (std::size_t i = 0; i < count_; ++i) {
     const Process& process = processes_[i];
-    if (!process.is_below || process.state == 'T' || process.state == 't') continue;
+    if (!process.is_below) continue;
+    if (process.has_ended)
+      ended = with_pid(ended, process.pid);
+    else
+      processes_[kept++] = process;
+  }
+  count_ = kept;
+  const bool is_new = ended != 0 && ended != ended_;
+  ended_ = ended;
+  return !is_new;
+}
+
+bool ProcessTree::stop_all(bool is_patient) {
+  bool all = look();
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Process& process = processes_[i];
+    if (process.state == 'T' || process.state == 't') continue;
     const bool sent = ::kill(process.pid, SIGSTOP) == 0;
     // What may not be signalled is not waited for, nor for long what cannot stop.
     all &= !sent || (!is_patient && (process.state == 'D' || process.state == 'Z'));
@@ -182,20 +206,16 @@ bool ProcessTree::kill_round() {
   if (processes_ == nullptr) return false;
   for (int looks = 0; !stop_all(looks < kPatientLooks) && looks < kStopLooksMax; ++looks)
     ::poll(nullptr, 0, kStopPauseMs);
-  bool any = false;
   std::uint64_t seen = 1;
   for (std::size_t i = 0; i < count_; ++i) {
-    const Process& process = processes_[i];
-    if (!process.is_below) continue;
-    any = true;
-    ::kill(process.pid, SIGKILL);
-    seen = seen * 1'000'003 + static_cast<std::uint64_t>(process.pid);
+    ::kill(processes_[i].pid, SIGKILL);
+    seen = with_pid(seen, processes_[i].pid);
   }
   if (seen != seen_) {
     seen_ = seen;
     since_ms_ = tree_now_ms();
   }
-  return any;
+  return count_ > 0;
 }
 
 bool ProcessTree::is_stuck() const { return tree_now_ms() - since_ms_ > kStuckMs; }

@@ -33,20 +33,25 @@ class ProcessTree {
     pid_t pid;
     pid_t parent;
     char state;
+    bool has_ended;
     bool is_below;
   };
 
-  /// Finds those below `root` that have not ended. Their number.
-  std::size_t look();
-  /// A look that stops them. Whether all were stopped before.
+  /// Finds those below `root` that have not ended. False: one ended meanwhile, and may have started
+  /// another, which this look has missed.
+  bool look();
+  /// A look that stops them. Whether it found all, and all were stopped before.
   bool stop_all(bool is_patient);
   void mark_below();
+  /// Keeps those below that have not ended. False: one has that had not at the last look.
+  bool drop_others();
   const Process* find(pid_t pid) const;
 
   const pid_t root_;
-  Process* processes_ = nullptr;  // of the machine, by rising number
+  Process* processes_ = nullptr;  // by rising number; after a look only those below
   std::size_t room_ = 0;
   std::size_t count_ = 0;
+  std::uint64_t ended_ = 0;    // which ones below the last look found ended, as a number
   std::uint64_t seen_ = 0;     // what the last round found, as a number
   std::int64_t since_ms_ = 0;  // when it first found that
 };

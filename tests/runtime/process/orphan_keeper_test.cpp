@@ -34,6 +34,29 @@ TEST(OrphanKeeper, EndsAsTheChildDidAndOrphansEndWithIt) {
   EXPECT_TRUE(ended) << "the orphan has the pipe";
 }
 
+/// Leaves an orphan by way of many, each of which ends as soon as it has started the next.
+void leave_orphan_of_orphans() {
+  if (::fork() != 0) return;
+  ::setsid();
+  for (int i = 0; i < 200; ++i)
+    if (::fork() != 0) ::_exit(0);
+  ::alarm(60);  // should it be forgotten
+  for (;;) ::pause();
+}
+
+TEST(OrphanKeeper, OrphansThatKeepStartingOthersEndToo) {
+  for (int times = 0; times < 10; ++times) {
+    Pipe pipe = test_pipe();
+    EXPECT_EQ(support::in_child([&] {
+                continue_in_child(pipe.read.get());
+                leave_orphan_of_orphans();
+                return 7;
+              }),
+              7);
+    read_to_end(pipe);
+  }
+}
+
 TEST(OrphanKeeper, ASignalThatKillsTheChildKillsItToo) {
   EXPECT_EQ(support::in_child([] {
               int ends[2];
