@@ -6,8 +6,9 @@
 PATH is a model as `model.path` takes it. Each way to share its state is planned by `starling sft
 --dry-run`, and then trained for two steps on this machine. A peak is the largest resident
 memory of any worker, as the step's metrics have it; both are in GB (10^9 bytes). "over" is by how
-much the peak lies above (+) or below (-) what was said. A way that the dry run refuses, as where a
-model's heads cannot be dealt to the workers, is measured with fewer, and left out if two are too many.
+much the peak lies above (+) or below (-) what was said. The dry run
+refuses a way where a model's heads cannot be dealt to the workers. It is then measured with fewer, and
+left out if two are too many.
 """
 import argparse
 import json

@@ -1,5 +1,6 @@
 #include "placement/app/cli_why.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <vector>
@@ -153,7 +154,7 @@ void explain(const runtime::JobInfo& job, const runtime::ClusterState& state) {
          or_else(job.end.text, "cause unknown"));
   for (const runtime::ActorState& actor : state.actors) {
     if (actor.job == job.job && actor.phase == runtime::ActorPhase::kPending)
-      line("  its " + label_of(actor) + " waits: " + actor.pending_reason);
+      line("  its " + label_of(actor) + " waits: " + or_else(actor.pending_reason, kAboutToLook));
   }
   for (const runtime::GroupState& group : state.groups) {
     if (group.job == job.job && !group.placed)
@@ -217,7 +218,9 @@ int why_command(const std::string& address, const std::string& what) {
                            " (starling status shows what there is)"));
   }
   // A name may be several things' over time: all of them. First digits mean one.
-  const bool named = found.matches.front().by_name;
+  const bool named = std::any_of(found.matches.begin(), found.matches.end(),
+                                 [](const Match& match) { return match.by_name; });
+  if (named) std::erase_if(found.matches, [](const Match& match) { return !match.by_name; });
   if (found.matches.size() > 1 && !named) {
     std::string text = "'" + what + "' may be";
     for (const Match& match : found.matches) text += " " + match.label + ",";

@@ -78,14 +78,14 @@ Result<RolloutBatch> AgentLoop::run(TurnSource& source, const PromptBatch& promp
                                     const Request& like) {
   for (const char* name : kCounts) count(name, 0);
   Run run{source, prompts, like, {}, {}, {}, 0};
-  begin(run);
+  if (const Status begun = begin(run); !begun.ok()) return begun;
   while (run.open > 0) {
     if (const Status status = advance(run); !status.ok()) return status;
   }
   return batch_of(run);
 }
 
-void AgentLoop::begin(Run& run) {
+Status AgentLoop::begin(Run& run) {
   const PromptBatch& prompts = run.prompts;
   const auto n = static_cast<std::size_t>(run.like.n);
   run.conversations.resize(static_cast<std::size_t>(prompts.ids.rows()) * n);
@@ -106,7 +106,9 @@ void AgentLoop::begin(Run& run) {
         .messages = part("messages", ordered_json::array()),
         .tools_kwargs = part("tools_kwargs", ordered_json::object()),
         .interaction_kwargs = part("interaction_kwargs", nullptr)};
-    conversation.active_tools = selected_tools(host_->schemas(), context);
+    Result<ordered_json> tools = selected_tools(host_->schemas(), context);
+    if (!tools.ok()) return tools.status().with_context("prompt " + std::to_string(prompt + 1));
+    conversation.active_tools = std::move(*tools);
     conversation.one_turn = part("agent_name", nullptr) == "single_turn_agent";
     if (conversation.sample != 0) continue;
     Request request = run.like;
@@ -115,6 +117,7 @@ void AgentLoop::begin(Run& run) {
     request.sampling.seed = prompts.seeds[prompt];
     run.requests[run.source.submit(std::move(request))] = i;
   }
+  return Status();
 }
 
 Status AgentLoop::advance(Run& run) {

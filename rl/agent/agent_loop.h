@@ -27,7 +27,7 @@ class AgentLoop : public Conversations {
                                                             TurnText text);
 
   /// kInvalidArgument: a prompt that cannot be served, a template that has no several turns, a row
-  /// that names no interaction.
+  /// that names no interaction, selected_tools()'s.
   runtime::Result<RolloutBatch> run(TurnSource& source, const PromptBatch& prompts,
                                     const Request& like) override;
 
@@ -41,7 +41,7 @@ class AgentLoop : public Conversations {
   AgentLoop(const AgentOptions& options, TurnText text, std::unique_ptr<ToolHost> host)
       : options_(options), text_(std::move(text)), host_(std::move(host)) {}
   /// Asks for the first turn of every sample.
-  void begin(Run& run);
+  runtime::Status begin(Run& run);
   /// One step of the engine, and what tools have answered by then.
   runtime::Status advance(Run& run);
   static RolloutBatch batch_of(const Run& run);

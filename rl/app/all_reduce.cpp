@@ -22,18 +22,6 @@ double free_gpus(const runtime::NodeInfo& node) {
   return gpus == node.available.end() ? 0 : gpus->second;
 }
 
-/// Why NCCL cannot be used on these nodes, as far as is known without asking them; empty: it may
-/// be.
-std::string why_not_nccl(const std::vector<runtime::NodeInfo>& nodes) {
-  for (const runtime::NodeInfo& node : nodes) {
-    const std::string where = "node " + node.node.short_hex() + " at " + node.address;
-    const auto gpus = node.resources.find("GPU");
-    if (gpus == node.resources.end() || gpus->second < 1) return where + " has no GPU";
-    if (free_gpus(node) < 1) return "all GPUs of " + where + " are in use";
-  }
-  return "";
-}
-
 /// The version that all nodes can use. Errors: the first node's that can use none.
 runtime::Result<std::string> nccl_version(runtime::Runtime& runtime, const Probes& probes,
                                           const std::vector<runtime::NodeInfo>& nodes) {
@@ -105,6 +93,16 @@ runtime::Status run_all_reduce(runtime::Runtime& runtime, std::uint64_t bytes) {
 }
 
 }  // namespace
+
+std::string why_not_nccl(std::span<const runtime::NodeInfo> nodes) {
+  for (const runtime::NodeInfo& node : nodes) {
+    const std::string where = "node " + node.node.short_hex() + " at " + node.address;
+    const auto gpus = node.resources.find("GPU");
+    if (gpus == node.resources.end() || gpus->second < 1) return where + " has no GPU";
+    if (free_gpus(node) < 1) return "all GPUs of " + where + " are in use";
+  }
+  return "";
+}
 
 int all_reduce_command(runtime::Runtime& runtime, int argc, char** argv) {
   CLI::App app(

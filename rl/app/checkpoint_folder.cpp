@@ -13,8 +13,8 @@ std::optional<fs::path> folder_with(const char* file, const fs::path& checkpoint
                                     std::initializer_list<const char*> places) {
   std::error_code ignored;
   for (const char* place : places) {
-    if (fs::exists(checkpoint / place / file, ignored))
-      return (checkpoint / place).lexically_normal();
+    const fs::path folder = *place == '\0' ? checkpoint : checkpoint / place;
+    if (fs::exists(folder / file, ignored)) return folder.lexically_normal();
   }
   return std::nullopt;
 }
@@ -39,12 +39,11 @@ runtime::Result<fs::path> find_checkpoint(const fs::path& checkpoint) {
 
 std::optional<fs::path> model_in_checkpoint(const fs::path& checkpoint) {
   return folder_with("config.json", checkpoint,
-                     {"actor/huggingface", "huggingface", "actor", "model", "."});
+                     {"actor/huggingface", "huggingface", "actor", "model", ""});
 }
 
 std::optional<fs::path> adapter_in_checkpoint(const fs::path& checkpoint) {
-  return folder_with("adapter_config.json", checkpoint,
-                     {"actor/lora_adapter", "lora_adapter", "."});
+  return folder_with("adapter_config.json", checkpoint, {"actor/lora_adapter", "lora_adapter", ""});
 }
 
 }  // namespace rl

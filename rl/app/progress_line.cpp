@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 
 #include "runtime/core/printable_text.h"
@@ -21,7 +22,7 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::show(const std::string& text) {
-  const Clock::time_point now = Clock::now();
+  const runtime::Deadline now = runtime::steady_now();
   if (!terminal_ || now - start_ < kQuiet || now - last_ < kInterval) return;
   last_ = now;
   shown_ = true;
@@ -30,7 +31,7 @@ void ProgressLine::show(const std::string& text) {
 }
 
 double ProgressLine::seconds() const {
-  return std::chrono::duration<double>(Clock::now() - start_).count();
+  return std::chrono::duration<double>(runtime::steady_now() - start_).count();
 }
 
 }  // namespace rl

@@ -1,8 +1,9 @@
 // One line on a terminal that says how far a long command is.
 #pragma once
 
-#include <chrono>
 #include <string>
+
+#include "runtime/core/clock.h"
 
 namespace rl {
 
@@ -21,11 +22,10 @@ class ProgressLine {
   double seconds() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   bool terminal_;
   bool shown_ = false;
-  Clock::time_point start_ = Clock::now();
-  Clock::time_point last_ = start_;
+  runtime::Deadline start_ = runtime::steady_now();
+  runtime::Deadline last_ = start_;
 };
 
 }  // namespace rl

@@ -291,7 +291,8 @@ runtime::Result<std::unique_ptr<Links>> make_gloo_links(std::shared_ptr<Rendezvo
     std::unique_ptr<Links> links =
         std::make_unique<GlooLinks>(std::move(group), options.exchange_deadline);
     if (!options.shares_memory) return links;
-    return share_memory(std::move(links), options.exchange_deadline, options.ring_bytes);
+    return share_memory(std::move(links),
+                        {.deadline = options.exchange_deadline, .ring_bytes = options.ring_bytes});
   } catch (const std::exception& error) {
     return translate(error, "group '" + options.group + "', rank " + std::to_string(options.rank) +
                                 " of " + std::to_string(options.size));

@@ -21,8 +21,8 @@ struct GlooOptions {
       host;  // address or name of this machine that the other ranks reach; empty: Gloo picks one
   std::chrono::milliseconds deadline = std::chrono::minutes(10);           // of the rendezvous
   std::chrono::milliseconds exchange_deadline = std::chrono::minutes(10);  // of each exchange
-  bool shares_memory = true;            // with the ranks of this machine; see share_memory()
-  std::size_t ring_bytes = kRingBytes;  // of that memory
+  bool shares_memory = true;  // with the ranks of this machine; see share_memory()
+  std::size_t ring_bytes = SharedMemoryOptions().ring_bytes;  // of that memory
   Communicator::Options collectives = {};
 };
 

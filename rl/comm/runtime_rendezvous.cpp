@@ -19,7 +19,11 @@ class RuntimeRendezvous : public Rendezvous {
                                         std::chrono::milliseconds wait) override {
     const Result<std::string> value =
         wait.count() > 0 ? runtime_.kv().get(key, wait) : runtime_.kv().try_get(key);
-    if (!value.ok()) return value.status();
+    if (!value.ok()) {
+      return value.status().code() == runtime::ErrorCode::kNotFound
+                 ? runtime::deadline_exceeded("no rank has put '" + key + "'")
+                 : value.status();
+    }
     return std::vector<std::uint8_t>(value->begin(), value->end());
   }
 

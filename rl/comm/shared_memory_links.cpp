@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/comm/peer_process.h"
 #include "runtime/core/check.h"
 #include "runtime/transport/file_descriptor.h"
 
@@ -67,6 +67,7 @@ std::size_t mailbox_bytes(int ranks, std::size_t ring_bytes) {
 struct PartHeader {
   std::uint64_t operation = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t address = 0;  // in the sender's memory, where they stay; 0: they follow in the ring
 };
 
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
@@ -128,6 +129,7 @@ struct Told {
   std::int64_t pid = 0;
   std::int32_t fd = -1;  // -1: it has none
   std::uint64_t nonce = 0;
+  std::uint64_t nonce_at = 0;  // an address of that process; 0: its memory is not to be read
 };
 
 Told this_process() {
@@ -159,24 +161,31 @@ Result<std::vector<T>> tell_all(Links& links, const std::vector<T>& to, std::uin
 
 struct Peer {
   Memory memory;  // its mailbox; none: it is linked otherwise
-  FileDescriptor process;
+  PeerProcess process;
+  bool reads_this = false;  // this process's memory
 };
 
-Peer reach(const Told& told, const Told& mine, int ranks, std::size_t ring_bytes) {
-  Peer peer;
+// What a rank tells each other one that it has reached.
+enum class Reached : std::uint8_t { kNot, kMailbox, kAllMemory };
+
+Reached reach(Peer& peer, const Told& told, const Told& mine, int ranks, std::size_t ring_bytes) {
   if (told.fd < 0 || mine.fd < 0 || told.boot != mine.boot || told.processes != mine.processes)
-    return peer;
+    return Reached::kNot;
   const std::string path = "/proc/" + std::to_string(told.pid) + "/fd/" + std::to_string(told.fd);
   const FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat info {};
   if (!fd || ::fstat(fd.get(), &info) != 0 ||
       static_cast<std::size_t>(info.st_size) != mailbox_bytes(ranks, ring_bytes))
-    return peer;
-  peer.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, told.pid, 0)));
+    return Reached::kNot;
+  peer.process = PeerProcess(static_cast<pid_t>(told.pid));
   Memory memory = map(fd.get(), ranks, ring_bytes);
-  if (memory && peer.process && memory.mailbox().nonce == told.nonce)
-    peer.memory = std::move(memory);
-  return peer;
+  if (!memory || !peer.process || memory.mailbox().nonce != told.nonce) return Reached::kNot;
+  peer.memory = std::move(memory);
+  std::uint64_t nonce = 0;
+  const bool reads =
+      told.nonce_at != 0 &&
+      peer.process.read(told.nonce_at, std::as_writable_bytes(std::span(&nonce, 1))).ok();
+  return reads && nonce == told.nonce ? Reached::kAllMemory : Reached::kMailbox;
 }
 
 class SharedExchange;
@@ -222,13 +231,14 @@ class SharedExchange : public Exchange {
 class SharedMemoryLinks : public Links, public PartMover {
  public:
   SharedMemoryLinks(std::unique_ptr<Links> links, Memory own, std::vector<Peer> peers,
-                    std::chrono::milliseconds deadline, std::size_t ring_bytes)
+                    const SharedMemoryOptions& options)
       : links_(std::move(links)),
         own_(std::move(own)),
         peers_(std::move(peers)),
-        deadline_(deadline),
-        ring_bytes_(ring_bytes) {
+        deadline_(options.deadline),
+        ring_bytes_(options.ring_bytes) {
     outgoing_.resize(peers_.size());
+    offered_.resize(peers_.size());
     incoming_.resize(peers_.size());
   }
 
@@ -250,8 +260,10 @@ class SharedMemoryLinks : public Links, public PartMover {
         continue;
       }
       ++exchange->left;
+      const bool stays = peers_[at(part.peer)].reads_this && part.bytes.size() > ring_bytes_ / 2;
+      const auto address = stays ? reinterpret_cast<std::uint64_t>(part.bytes.data()) : 0;
       outgoing_[at(part.peer)].push_back(
-          {{operation, part.bytes.size()}, part.bytes, exchange.get()});
+          {{operation, part.bytes.size(), address}, part.bytes, exchange.get()});
     }
     for (const Incoming& part : received) {
       if (!is_near(part.peer)) {
@@ -317,6 +329,11 @@ class SharedMemoryLinks : public Links, public PartMover {
     SharedExchange* exchange = nullptr;
     bool begun = false;
   };
+  // A part that its receiver reads where it is.
+  struct Offered {
+    std::uint64_t end = 0;  // of its header in the ring, which is read when the part is
+    SharedExchange* exchange = nullptr;
+  };
   struct Receiving {
     PartHeader header;
     std::span<std::byte> bytes;
@@ -343,6 +360,8 @@ class SharedMemoryLinks : public Links, public PartMover {
   void forget(const SharedExchange& exchange) {
     for (auto& queue : outgoing_)
       std::erase_if(queue, [&](const Sending& part) { return part.exchange == &exchange; });
+    for (auto& queue : offered_)
+      std::erase_if(queue, [&](const Offered& part) { return part.exchange == &exchange; });
     for (auto& queue : incoming_)
       std::erase_if(queue, [&](const Receiving& part) { return part.exchange == &exchange; });
   }
@@ -352,12 +371,27 @@ class SharedMemoryLinks : public Links, public PartMover {
     progressed_ = false;
     for (int peer = 0; peer < size(); ++peer) {
       if (!is_near(peer)) continue;
+      if (settle_offers(peer)) progressed_ = true;
       if (send_to(peer)) progressed_ = true;
       const Result<bool> received = receive_from(peer);
       if (!received.ok()) return received.status();
       if (*received) progressed_ = true;
     }
     return {};
+  }
+
+  // The parts that the peer has read.
+  bool settle_offers(int peer) {
+    auto& queue = offered_[at(peer)];
+    if (queue.empty()) return false;
+    const Ring& ring = peers_[at(peer)].memory.from(rank());
+    const std::uint64_t read = ring.read.load(std::memory_order_acquire);
+    bool any = false;
+    for (; !queue.empty() && queue.front().end <= read; queue.pop_front()) {
+      --queue.front().exchange->left;
+      any = true;
+    }
+    return any;
   }
 
   bool send_to(int peer) {
@@ -374,6 +408,14 @@ class SharedMemoryLinks : public Links, public PartMover {
         put(ring, written, std::as_bytes(std::span(&part.header, 1)));
         moving = sizeof part.header;
         part.begun = true;
+        if (part.header.address != 0) {
+          offered_[at(peer)].push_back({written + moving, part.exchange});
+          queue.pop_front();
+          ring.written.store(written + moving, std::memory_order_release);
+          memory.wake();
+          moved = true;
+          continue;
+        }
       }
       const std::size_t piece = std::min({part.bytes.size(), room - moving, kPieceBytes});
       put(ring, written + moving, part.bytes.first(piece));
@@ -411,6 +453,11 @@ class SharedMemoryLinks : public Links, public PartMover {
                                          " were expected: the ranks do not make the same calls");
         moving = sizeof header;
         part.begun = true;
+        if (header.address != 0) {
+          if (const Status copied = read_from(peer, header.address, part.bytes); !copied.ok())
+            return copied;
+          part.bytes = {};
+        }
       }
       const std::size_t piece = std::min({part.bytes.size(), there - moving, kPieceBytes});
       get(ring, read + moving, part.bytes.first(piece));
@@ -425,6 +472,13 @@ class SharedMemoryLinks : public Links, public PartMover {
       queue.pop_front();
     }
     return moved;
+  }
+
+  // A rank that leaves before its part is read may use the memory for something else.
+  Status read_from(int peer, std::uint64_t address, std::span<std::byte> into) const {
+    const Peer& other = peers_[at(peer)];
+    const Status copied = other.process.read(address, into);
+    return is_gone(other) ? left_the_group(peer) : copied;
   }
 
   void put(Ring& ring, std::uint64_t position, std::span<const std::byte> bytes) const {
@@ -443,7 +497,7 @@ class SharedMemoryLinks : public Links, public PartMover {
 
   Status late() const {
     int peer = 0;
-    while (outgoing_[at(peer)].empty() && incoming_[at(peer)].empty()) ++peer;
+    while (!is_awaited(peer)) ++peer;
     return runtime::deadline_exceeded("rank " + std::to_string(peer) + " is late");
   }
 
@@ -456,20 +510,25 @@ class SharedMemoryLinks : public Links, public PartMover {
     futex(box.events, FUTEX_WAIT, seen, &time);
     box.sleeping.store(0);
     for (int peer = 0; peer < size(); ++peer) {
-      const bool waits = !outgoing_[at(peer)].empty() || !incoming_[at(peer)].empty();
-      if (!is_near(peer) || !waits || !is_gone(peers_[at(peer)])) continue;
+      if (!is_near(peer) || !is_awaited(peer) || !is_gone(peers_[at(peer)])) continue;
       // What it sent before may have come meanwhile.
       if (const Status moved = pump(); !moved.ok()) return moved;
-      if (!progressed_)
-        return runtime::unavailable("rank " + std::to_string(peer) + " has left the group");
+      if (!progressed_) return left_the_group(peer);
     }
     return {};
   }
 
+  bool is_awaited(int peer) const {
+    return !outgoing_[at(peer)].empty() || !offered_[at(peer)].empty() ||
+           !incoming_[at(peer)].empty();
+  }
+
+  static Status left_the_group(int peer) {
+    return runtime::unavailable("rank " + std::to_string(peer) + " has left the group");
+  }
+
   static bool is_gone(const Peer& peer) {
-    if (peer.memory.mailbox().closed.load() != 0) return true;
-    pollfd dead{.fd = peer.process.get(), .events = POLLIN, .revents = 0};
-    return ::poll(&dead, 1, 0) == 1;
+    return peer.memory.mailbox().closed.load() != 0 || peer.process.has_ended();
   }
 
   const std::unique_ptr<Links> links_;
@@ -478,6 +537,7 @@ class SharedMemoryLinks : public Links, public PartMover {
   const std::chrono::milliseconds deadline_;
   const std::size_t ring_bytes_;
   std::vector<std::deque<Sending>> outgoing_;    // by peer
+  std::vector<std::deque<Offered>> offered_;     // by peer
   std::vector<std::deque<Receiving>> incoming_;  // by peer
   bool progressed_ = false;                      // in the last pump()
   mutable std::mutex mutex_;
@@ -487,38 +547,41 @@ class SharedMemoryLinks : public Links, public PartMover {
 }  // namespace
 
 Result<std::unique_ptr<Links>> share_memory(std::unique_ptr<Links> links,
-                                            std::chrono::milliseconds deadline,
-                                            std::size_t ring_bytes) {
+                                            const SharedMemoryOptions& options) {
   const int ranks = links->size();
   if (ranks == 1) return links;
   Told mine = this_process();
   const FileDescriptor fd(::memfd_create("starling ranks", MFD_CLOEXEC));
-  const std::size_t bytes = mailbox_bytes(ranks, ring_bytes);
+  const std::size_t bytes = mailbox_bytes(ranks, options.ring_bytes);
   Memory own;
   if (fd && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0)
-    own = map(fd.get(), ranks, ring_bytes);
+    own = map(fd.get(), ranks, options.ring_bytes);
   if (own) {
     mine.fd = fd.get();
     std::random_device random;
     mine.nonce = own.mailbox().nonce = (std::uint64_t{random()} << 32) | random();
+    if (options.reads_peers) {
+      let_peers_read();
+      mine.nonce_at = reinterpret_cast<std::uint64_t>(&mine.nonce);
+    }
   }
   const auto told =
       tell_all(*links, std::vector<Told>(static_cast<std::size_t>(ranks), mine), kTelling);
   if (!told.ok()) return told.status();
-  std::vector<Peer> peers;
-  std::vector<std::uint8_t> reached;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const Told& other = (*told)[static_cast<std::size_t>(rank)];
-    peers.push_back(rank == links->rank() ? Peer() : reach(other, mine, ranks, ring_bytes));
-    reached.push_back(peers.back().memory ? 1 : 0);
-  }
+  std::vector<Peer> peers(static_cast<std::size_t>(ranks));
+  std::vector<Reached> reached(peers.size());
+  for (std::size_t rank = 0; rank < peers.size(); ++rank)
+    if (static_cast<int>(rank) != links->rank())
+      reached[rank] = reach(peers[rank], (*told)[rank], mine, ranks, options.ring_bytes);
   const auto mutual = tell_all(*links, reached, kTelling + 1);
   if (!mutual.ok()) return mutual.status();
-  for (std::size_t rank = 0; rank < peers.size(); ++rank)
-    if ((*mutual)[rank] == 0) peers[rank] = Peer();
+  for (std::size_t rank = 0; rank < peers.size(); ++rank) {
+    if ((*mutual)[rank] == Reached::kNot) peers[rank] = Peer();
+    peers[rank].reads_this = (*mutual)[rank] == Reached::kAllMemory;
+  }
   if (std::ranges::none_of(peers, [](const Peer& peer) { return bool{peer.memory}; })) return links;
   std::unique_ptr<Links> shared = std::make_unique<SharedMemoryLinks>(
-      std::move(links), std::move(own), std::move(peers), deadline, ring_bytes);
+      std::move(links), std::move(own), std::move(peers), options);
   return shared;
 }
 

@@ -113,6 +113,7 @@ std::string json_as_text(const ordered_json& value) {
 
 ordered_json text_as_json(const std::string& text, bool is_json) {
   if (!is_json) return text;
+  if (text.empty()) return nullptr;
   ordered_json value = runtime::parse_json<ordered_json>(text);
   return value.is_discarded() ? ordered_json(text) : value;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -59,6 +60,17 @@ Result<Message> read_message(const RawRow& row) {
   return message;
 }
 
+/// A message that is its own ancestor, by the parents' indexes.
+std::optional<std::size_t> find_circle(const std::vector<std::size_t>& parents) {
+  std::vector<std::size_t> walks(parents.size(), SIZE_MAX);  // where the walk there began
+  for (std::size_t begin = 0; begin < parents.size(); ++begin) {
+    std::size_t at = begin;
+    for (; at != SIZE_MAX && walks[at] == SIZE_MAX; at = parents[at]) walks[at] = begin;
+    if (at != SIZE_MAX && walks[at] == begin) return at;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::vector<DataRow>> conversations_of_tree(const std::vector<RawRow>& rows,
@@ -87,17 +99,16 @@ Result<std::vector<DataRow>> conversations_of_tree(const std::vector<RawRow>& ro
         (best == SIZE_MAX || messages[i].rank < messages[best].rank))
       best = i;
   }
+  if (const std::optional<std::size_t> circle = find_circle(parents))
+    return invalid_argument(rows[*circle].where + ": its parents go round in a circle");
   std::vector<DataRow> conversations;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (messages[i].role != "user" || messages[i].best_reply == SIZE_MAX) continue;
     DataRow row;
     row.where = rows[i].where;
     row.prompt = ordered_json::array();
-    for (std::size_t at = i; at != SIZE_MAX; at = parents[at]) {
-      if (row.prompt.size() > messages.size())
-        return invalid_argument(rows[i].where + ": its parents go round in a circle");
+    for (std::size_t at = i; at != SIZE_MAX; at = parents[at])
       row.prompt.push_back({{"role", messages[at].role}, {"content", messages[at].text}});
-    }
     if (!mapping.system_prompt.empty() && row.prompt.back().at("role") != "system")
       row.prompt.push_back({{"role", "system"}, {"content", mapping.system_prompt}});
     std::reverse(row.prompt.begin(), row.prompt.end());

@@ -83,8 +83,12 @@ Result<std::string> PromptBuilder::text(const DataRow& row, bool asks) const {
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();
   for (const auto& [name, text] : tokenizer_->special_token_texts()) variables[name] = text;
   variables["messages"] = row.prompt;
-  variables["tools"] =
-      options_.tools.empty() ? nlohmann::ordered_json() : selected_tools(options_.tools, row.extra);
+  variables["tools"] = nullptr;
+  if (!options_.tools.empty()) {
+    Result<nlohmann::ordered_json> tools = selected_tools(options_.tools, row.extra);
+    if (!tools.ok()) return tools.status().with_context(row.where);
+    variables["tools"] = std::move(*tools);
+  }
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = asks;
   for (const auto& [name, value] : options_.template_variables.items()) variables[name] = value;

@@ -36,6 +36,16 @@ std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
   return result;
 }
 
+double float_power(double a, double b) {
+  if (a == 0 && b < 0) fail_python("ZeroDivisionError", "0.0 cannot be raised to a negative power");
+  if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b))
+    fail_python("ValueError", "complex numbers are not supported");
+  const double power = std::pow(a, b);
+  if (std::isinf(power) && std::isfinite(a) && std::isfinite(b))
+    fail_python("OverflowError", "(34, 'Numerical result out of range')");
+  return power;
+}
+
 TemplateValue integer_arithmetic(std::string_view op, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   if (op == "+") {
@@ -60,8 +70,7 @@ TemplateValue integer_arithmetic(std::string_view op, std::int64_t a, std::int64
     if (b == -1) return std::int64_t{0};
     return a - floor_divide(a, b) * b;
   }
-  if (b < 0 && a == 0) fail_python("ZeroDivisionError", "0.0 cannot be raised to a negative power");
-  if (b < 0) return std::pow(static_cast<double>(a), static_cast<double>(b));
+  if (b < 0) return float_power(static_cast<double>(a), static_cast<double>(b));
   return integer_power(a, b);
 }
 
@@ -69,18 +78,24 @@ TemplateValue float_arithmetic(std::string_view op, double a, double b) {
   if (op == "+") return a + b;
   if (op == "-") return a - b;
   if (op == "*") return a * b;
-  if (op == "**" && a == 0 && b < 0)
-    fail_python("ZeroDivisionError", "0.0 cannot be raised to a negative power");
-  if (op == "**") return std::pow(a, b);
+  if (op == "**") return float_power(a, b);
   if (b == 0)
     fail_python("ZeroDivisionError", op == "/"    ? "float division by zero"
                                      : op == "//" ? "float floor division by zero"
                                                   : "float modulo");
   if (op == "/") return a / b;
-  if (op == "//") return std::floor(a / b);
   double rest = std::fmod(a, b);
-  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
-  return rest;
+  double quotient = (a - rest) / b;  // of whole numbers: a / b may be rounded up to the next one
+  if (rest == 0) {
+    rest = std::copysign(0.0, b);
+  } else if ((rest < 0) != (b < 0)) {
+    rest += b;
+    quotient -= 1;
+  }
+  if (op == "%") return rest;
+  if (quotient == 0) return std::copysign(0.0, a / b);
+  const double whole = std::floor(quotient);
+  return quotient - whole > 0.5 ? whole + 1 : whole;
 }
 
 /// "ab" * 3 and [1] * 3.
@@ -149,7 +164,7 @@ std::int64_t truncated(double value) {
 
 /// One conversion of format_percent: flags, width, precision and letter.
 struct Conversion {
-  bool left = false, zero = false, plus = false;
+  bool left = false, zero = false, plus = false, space = false;
   std::size_t width = 0;
   std::optional<std::size_t> precision;
   char letter = 's';
@@ -157,7 +172,8 @@ struct Conversion {
 
 std::string convert(TemplateEvaluator& evaluator, const Conversion& conversion,
                     const TemplateValue& value) {
-  require_defined(value);
+  const bool is_number = conversion.letter != 's' && conversion.letter != 'r';
+  if (is_number) require_defined(value);
   std::string text;
   switch (conversion.letter) {
     case 's':
@@ -172,11 +188,14 @@ std::string convert(TemplateEvaluator& evaluator, const Conversion& conversion,
     case 'i':
       if (value.is_big_integer()) {
         text = value.repr(evaluator);
-        break;
-      }
-      if (!value.is_number())
+      } else if (value.is_number()) {
+        text = std::to_string(value.is_float() ? truncated(value.as_double()) : value.as_int());
+      } else {
         fail_type("%d format: a real number is required, not " + value.type_name());
-      text = std::to_string(value.is_float() ? truncated(value.as_double()) : value.as_int());
+      }
+      if (const std::size_t sign = text[0] == '-' ? 1 : 0, digits = text.size() - sign;
+          conversion.precision && *conversion.precision > digits)
+        text.insert(sign, *conversion.precision - digits, '0');
       break;
     case 'f':
     case 'e':
@@ -194,14 +213,14 @@ std::string convert(TemplateEvaluator& evaluator, const Conversion& conversion,
       fail_python("ValueError",
                   std::string("unsupported format character '") + conversion.letter + "'");
   }
-  const bool is_number = conversion.letter != 's' && conversion.letter != 'r';
-  if (is_number && conversion.plus && text[0] != '-') text = "+" + text;
+  if (is_number && (conversion.plus || conversion.space) && text[0] != '-')
+    text.insert(0, 1, conversion.plus ? '+' : ' ');
   const auto size = static_cast<std::size_t>(count_characters(text));
   if (size >= conversion.width) return text;
   const std::string padding(conversion.width - size,
                             is_number && conversion.zero && !conversion.left ? '0' : ' ');
   if (conversion.left) return text + padding;
-  if (padding[0] == '0' && !text.empty() && (text[0] == '-' || text[0] == '+'))
+  if (padding[0] == '0' && (text[0] == '-' || text[0] == '+' || text[0] == ' '))
     return text.substr(0, 1) + padding + text.substr(1);
   return padding + text;
 }
@@ -226,6 +245,7 @@ std::string format_percent(TemplateEvaluator& evaluator, const std::string& form
       conversion.left = conversion.left || format[i] == '-';
       conversion.plus = conversion.plus || format[i] == '+';
       conversion.zero = conversion.zero || format[i] == '0';
+      conversion.space = conversion.space || format[i] == ' ';
     }
     conversion.width = format_number(format, i);
     if (i < format.size() && format[i] == '.') conversion.precision = format_number(format, ++i);

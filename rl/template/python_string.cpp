@@ -1,6 +1,7 @@
 #include "rl/template/python_string.h"
 
 #include "rl/template/letter_case.h"
+#include "rl/template/number_class.h"
 
 #include <string.h>
 #include <utf8proc.h>
@@ -336,17 +337,26 @@ bool is_all(std::string_view text, CharacterClass wanted) {
     size = character_size(rest);
     const std::string_view character = rest.substr(0, size);
     const utf8proc_category_t c = category_of(character);
-    const bool digit = c == UTF8PROC_CATEGORY_ND;
+    const bool decimal = c == UTF8PROC_CATEGORY_ND;
+    const bool number = decimal || c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_NO;
     switch (wanted) {
       case CharacterClass::kAlpha:
         if (!is_letter(c)) return false;
         break;
+      case CharacterClass::kDecimal:
+        if (!decimal) return false;
+        break;
       case CharacterClass::kDigit:
-        if (!digit) return false;
+        if (!decimal && !(c == UTF8PROC_CATEGORY_NO && is_other_digit(decode_character(character))))
+          return false;
+        break;
+      case CharacterClass::kNumeric:
+        if (!number &&
+            !(c == UTF8PROC_CATEGORY_LO && is_numeric_letter(decode_character(character))))
+          return false;
         break;
       case CharacterClass::kAlnum:
-        if (!is_letter(c) && !digit && c != UTF8PROC_CATEGORY_NL && c != UTF8PROC_CATEGORY_NO)
-          return false;
+        if (!is_letter(c) && !number) return false;
         break;
       case CharacterClass::kSpace:
         if (!is_blank_character(character)) return false;

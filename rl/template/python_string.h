@@ -48,7 +48,16 @@ std::string to_capitalized(std::string_view text);  // first character upper, th
 std::string to_title(std::string_view text);        // the same for every run of cased letters
 
 /// str.isalpha and its like: every character has the property, and there is one.
-enum class CharacterClass { kAlpha, kDigit, kAlnum, kSpace, kUpper, kLower };
+enum class CharacterClass {
+  kAlpha,
+  kDecimal,  // 0 to 9 of any script
+  kDigit,    // and superscripts, circled digits and the like
+  kNumeric,  // and fractions, Roman numerals, ideographs of numbers
+  kAlnum,
+  kSpace,
+  kUpper,
+  kLower
+};
 bool is_all(std::string_view text, CharacterClass wanted);
 
 /// str.splitlines.

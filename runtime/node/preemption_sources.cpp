@@ -170,19 +170,20 @@ class GcpSource final : public PreemptionSource {
     HttpRequest request{
         false, url_.host, url_.port, kPreemptedTarget, {{"Metadata-Flavor", "Google"}}};
     http_request(loop_, std::move(request), kPreemptionBytesMax, deadline,
-                 [done = std::move(done)](Result<HttpAnswer> answer) mutable {
+                 lifetime_.guard([done = std::move(done)](Result<HttpAnswer> answer) mutable {
                    if (!answer.ok()) return done(answer.status());
                    if (answer->status != 200) return done(unavailable(describe_status(*answer)));
                    if (answer->header("metadata-flavor") != "Google")
                      return done(invalid_argument(
                          "it is not GCP's: its answer lacks the header Metadata-Flavor: Google"));
                    done(read_gcp_preempted(answer->body));
-                 });
+                 }));
   }
 
  private:
   EventLoop& loop_;
   const PreemptionUrl url_;
+  Lifetime lifetime_;
 };
 
 }  // namespace

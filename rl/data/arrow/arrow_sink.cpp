@@ -57,7 +57,8 @@ arrow::Status append(const ordered_json& value, arrow::ArrayBuilder& builder) {
                  ? checked_cast<arrow::BooleanBuilder&>(builder).Append(value.get<bool>())
                  : unfit();
     case arrow::Type::INT64:
-      return value.is_number_integer()
+      return value.is_number_integer() &&
+                     (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX)
                  ? checked_cast<arrow::Int64Builder&>(builder).Append(value.get<std::int64_t>())
                  : unfit();
     case arrow::Type::UINT64:

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "tests/placement/app/clean_environment.h"
 #include "tests/runtime/control/fake_node.h"
 #include "tests/support/temporary_folder.h"
 
@@ -54,6 +55,14 @@ class FakeCluster {
 
   runtime::FakeNode& node() { return node_; }
   std::string address() const { return node_.endpoint().to_string(); }
+  /// Lists another node. Nothing listens at the default address.
+  runtime::NodeInfo& add_node(runtime::NodeId id = runtime::NodeId::random(),
+                              const std::string& address = "127.0.0.1:1") {
+    runtime::NodeInfo info;
+    info.node = id;
+    info.address = address;
+    return state.nodes.emplace_back(info);
+  }
 
   /// What it answers to requests of that kind from now on. A function of the request gives an
   /// answer, a failure, or a Result of one.
@@ -98,10 +107,7 @@ class FakeCluster {
   /// Asked before those that are there.
   void add(Answering answer) { answers_.insert(answers_.begin(), std::move(answer)); }
 
-  const support::TemporaryFolder folder_;
-  const support::ScopedVariable root_{"STARLING_SESSION_ROOT", folder_.path().c_str()};
-  const support::ScopedVariable address_{"STARLING_ADDRESS", nullptr};
-  const support::ScopedVariable token_file_{"STARLING_TOKEN_FILE", nullptr};
+  const CleanEnvironment environment_;
   const support::ScopedVariable token_{"STARLING_TOKEN", runtime::FakeNode::kToken};
   std::vector<Answering> answers_;
   runtime::FakeNode node_{[this](const Body& body, runtime::ControlAnswerer& answer) {

@@ -8,6 +8,7 @@
 #include "rl/feed/prompt_feed.h"
 #include "tests/rl/agent/agent_fixture.h"
 #include "tests/rl/agent/scripted_turns.h"
+#include "tests/support/expect_failure.h"
 
 namespace rl {
 namespace {
@@ -233,6 +234,13 @@ TEST_F(AgentLoopTest, RowsChooseTheirLoopAndTheirTools) {
       response(*selected, 0).find("Unknown function 'calculator'. Available tools: ['plain']"),
       std::string::npos)
       << response(*selected, 0);
+  support::expect_failure(
+      agent
+          ->run(turns, prompts({"go"}, ordered_json::parse(R"({"tool_selection": [null]})")),
+                like())
+          .status(),
+      runtime::ErrorCode::kInvalidArgument,
+      {"prompt 1: extra_info.tool_selection: tool 1 must be a name, it is null"});
 }
 
 TEST_F(AgentLoopTest, AUserAsksUntilItIsContent) {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "rl/comm/shared_memory_links.h"
 #include "rl/comm/thread_links.h"
+#include "tests/rl/comm/memory_links.h"
 #include "tests/support/eventually.h"
 
 namespace rl {
@@ -34,24 +34,18 @@ std::string received(PeerMessages& messages, int peer, std::uint64_t channel = 0
   return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
 }
 
-class PeerMessagesTest : public ::testing::TestWithParam<bool> {
+enum class Way { kThreads, kRings, kReads };
+
+class PeerMessagesTest : public ::testing::TestWithParam<Way> {
  protected:
-  // Of threads, or of threads that share memory as processes do.
   std::vector<std::unique_ptr<PeerMessages>> ranks(int size) {
-    auto links = make_thread_links(size);
-    std::vector<std::unique_ptr<PeerMessages>> all(links.size());
-    std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < links.size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        if (GetParam()) {
-          auto shared = share_memory(std::move(links[rank]), std::chrono::minutes(1));
-          ASSERT_TRUE(shared.ok()) << shared.status().to_string();
-          links[rank] = std::move(*shared);
-        }
-        all[rank] = std::make_unique<PeerMessages>(std::move(links[rank]));
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    auto links = GetParam() == Way::kThreads
+                     ? make_thread_links(size)
+                     : memory_links(size, {.deadline = std::chrono::minutes(1),
+                                           .reads_peers = GetParam() == Way::kReads});
+    std::vector<std::unique_ptr<PeerMessages>> all;
+    for (std::unique_ptr<Links>& own : links)
+      all.push_back(std::make_unique<PeerMessages>(std::move(own)));
     return all;
   }
 };
@@ -130,8 +124,13 @@ TEST_P(PeerMessagesTest, AnAbortEndsAWaitWithItsReason) {
   waiting.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(Links, PeerMessagesTest, ::testing::Values(false, true),
-                         [](const auto& of) { return of.param ? "Memory" : "Threads"; });
+INSTANTIATE_TEST_SUITE_P(Links, PeerMessagesTest,
+                         ::testing::Values(Way::kThreads, Way::kRings, Way::kReads),
+                         [](const auto& of) {
+                           return of.param == Way::kThreads ? "Threads"
+                                  : of.param == Way::kRings ? "Rings"
+                                                            : "Reads";
+                         });
 
 }  // namespace
 }  // namespace rl

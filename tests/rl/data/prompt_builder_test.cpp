@@ -146,6 +146,22 @@ TEST(PromptBuilder, ACallWithoutContentIsNotWrittenAsNone) {
   EXPECT_EQ(text("[{% if m.content %}{{ m.content }}{% endif %}]"), "[None?][][5]");
 }
 
+TEST(PromptBuilder, AToolThatARowSelectsIsAName) {
+  const Tokenizer tokenizer = testing::toy_tokenizer();
+  const auto builder = PromptBuilder::create(
+      tokenizer, {.chat_template = "{% for t in tools %}{{ t.function.name }}{% endfor %}",
+                  .tools = nlohmann::ordered_json::parse(
+                      R"([{"function": {"name": "f"}}, {"function": {"name": "g"}}])")});
+  ASSERT_TRUE(builder.ok()) << builder.status().to_string();
+  DataRow row = make_toy_dataset({}).row(0);
+  EXPECT_EQ(*builder->text(row), "fg");
+  row.extra = nlohmann::ordered_json{{"tool_selection", {"g"}}};
+  EXPECT_EQ(*builder->text(row), "g");
+  row.extra["tool_selection"][0] = nullptr;
+  EXPECT_EQ(builder->text(row).status().message(),
+            "toy:1: extra_info.tool_selection: tool 1 must be a name, it is null");
+}
+
 TEST(PromptBuilder, NamesTheFieldsThatTheTemplateDoesNotWrite) {
   const Tokenizer tokenizer = testing::toy_tokenizer();
   DataRow row;

@@ -5,30 +5,17 @@
 #include <ATen/ops/arange.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <memory>
-#include <thread>
 #include <vector>
 
-#include "rl/comm/thread_links.h"
 #include "rl/model/linear_backward.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
+#include "tests/rl/model/team_threads.h"
 
 namespace rl {
 namespace {
 
-void on_each_rank(int ranks, const std::function<void(const PassTeam&)>& body) {
-  auto links = make_thread_links(ranks);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      Communicator communicator(std::move(links[static_cast<std::size_t>(rank)]));
-      body(PassTeam(communicator, PassCut::kRows));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
+using testing::on_each_rank;
 
 at::Tensor numbers(std::int64_t rows, std::int64_t columns) {
   return at::arange(rows * columns, at::kFloat).view({rows, columns});
@@ -38,7 +25,7 @@ TEST(PassTeam, RowsBecomeColumnsAndRowsAgain) {
   const at::Tensor whole = numbers(7, 5);
   const ColumnCut rows = ColumnCut::of_sizes({4, 0, 3});
   const ColumnCut columns(5, 1, 3);
-  on_each_rank(3, [&](const PassTeam& team) {
+  on_each_rank(3, PassCut::kRows, [&](const PassTeam& team) {
     const at::Tensor own = team.own_rows(whole, rows).contiguous();
     EXPECT_TRUE(team.all_rows(own, rows, "rows").equal(whole));
     const at::Tensor there = team.columns_of_rows(own, rows, columns, "columns");
@@ -48,7 +35,7 @@ TEST(PassTeam, RowsBecomeColumnsAndRowsAgain) {
 }
 
 TEST(PassTeam, RanksLearnWhereRowsLie) {
-  on_each_rank(3, [&](const PassTeam& team) {
+  on_each_rank(3, PassCut::kRows, [&](const PassTeam& team) {
     const std::vector<std::int64_t> own = {team.rank(), 0, 5 - team.rank()};
     const std::vector<ColumnCut> cuts = team.row_cuts(own, "rows");
     EXPECT_EQ(cuts, (std::vector<ColumnCut>{ColumnCut::of_sizes({0, 1, 2}),

@@ -49,7 +49,7 @@ TEST(UserPattern, SaysWhereItIsMalformedAndWhereItGivesUp) {
                           runtime::ErrorCode::kInvalidArgument, {"'ab(c'", "malformed at 4"});
   const auto endless = UserPattern::compile("^(a+)+$");
   ASSERT_TRUE(endless.ok());
-  EXPECT_EQ(endless->find_last(std::string(64, 'a') + "b").status().code(),
+  EXPECT_EQ(endless->find_last(std::string(64, 'a').append("b")).status().code(),
             runtime::ErrorCode::kResourceExhausted);
 }
 

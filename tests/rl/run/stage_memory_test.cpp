@@ -13,6 +13,7 @@
 #include "rl/config/stage_keys.h"
 #include "rl/run/memory_fit.h"
 #include "tests/rl/plan/small_config.h"
+#include "tests/rl/run/no_stage.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rl {
@@ -20,30 +21,6 @@ namespace {
 
 using runtime::Result;
 using runtime::Status;
-
-// A stage that is never started.
-class NoStage final : public DataStage {
- public:
-  Status open(const StageSetup&) override { return {}; }
-  std::int64_t batches_per_epoch() const override { return 1; }
-  Result<std::string> first_row() const override { return std::string(); }
-  RowLengths row_lengths() const override { return lengths; }
-  Status start(runtime::Runtime&, const StageSetup&, const WorkerSlots&) override { return {}; }
-  std::vector<ProfiledGroup> profiled_groups() const override { return {}; }
-  Status next_batch() override { return {}; }
-  Result<Metrics> step(double) override { return Metrics(); }
-  std::int64_t epoch() const override { return 0; }
-  bool validates() const override { return false; }
-  Result<Metrics> validate() override { return Metrics(); }
-  nlohmann::json position() const override { return {}; }
-  Status resume(const nlohmann::json&) override { return {}; }
-  Result<WriteState> state(bool) const override { return runtime::unimplemented("no state"); }
-  Status load(const std::filesystem::path&) override { return {}; }
-  std::vector<std::filesystem::path> frozen_models() const override { return frozen; }
-
-  RowLengths lengths{.longest = 1};
-  std::vector<std::filesystem::path> frozen = {};
-};
 
 // 8 rows of at most 16 tokens on 2 workers, of a model of 5952 bytes.
 class StageMemoryTest : public ::testing::Test {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -91,6 +92,22 @@ TEST(PythonString, ClassesNeedACharacter) {
   EXPECT_FALSE(is_all("\u01c5", CharacterClass::kUpper)) << "title case is neither";
   EXPECT_TRUE(is_all("\u3042\u2167", CharacterClass::kAlnum));
   EXPECT_FALSE(is_all("\u3042\u2167", CharacterClass::kAlpha));
+}
+
+TEST(PythonString, NumbersAreOfThreeKinds) {
+  using Kinds = std::array<bool, 3>;
+  const auto kinds = [](std::string_view text) {
+    return Kinds{is_all(text, CharacterClass::kDecimal), is_all(text, CharacterClass::kDigit),
+                 is_all(text, CharacterClass::kNumeric)};
+  };
+  EXPECT_EQ(kinds("1\u0663\U0001d7ff"), (Kinds{true, true, true})) << "decimal digits";
+  EXPECT_EQ(kinds("\u00b2\u2460\U0001f10a"), (Kinds{false, true, true})) << "other digits";
+  EXPECT_EQ(kinds("\u00bd\u2167\u246b"), (Kinds{false, false, true})) << "of several digits";
+  EXPECT_EQ(kinds("\u3405\u5345\U0002f890"), (Kinds{false, false, true})) << "ideographs";
+  EXPECT_EQ(kinds("\u5346"), (Kinds{false, false, false})) << "an ideograph that is no number";
+  EXPECT_EQ(kinds("1\u00b2a"), (Kinds{false, false, false}));
+  EXPECT_EQ(kinds("\xb2"), (Kinds{false, false, false})) << "a stray byte";
+  EXPECT_EQ(kinds(""), (Kinds{false, false, false}));
 }
 
 TEST(PythonString, PrintsAsPythonDoes) {

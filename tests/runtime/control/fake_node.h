@@ -73,6 +73,21 @@ class FakeNode {
     run_on(loop_, [] {});  // what that closed
   }
 
+  /// Those that are connected hear of it: said while it answers, after the answer. Any thread.
+  void tell(ControlEvent event) {
+    loop_.post([this, event = std::move(event)] {
+      for (const auto& channel : channels_) {
+        if (!channel->closed()) send_event(*channel, event);
+      }
+    });
+  }
+  /// Closes the connections that there are, in the same order. Any thread.
+  void hang_up() {
+    loop_.post([this] {
+      for (const auto& channel : std::exchange(channels_, {})) channel->close(cancelled("gone"));
+    });
+  }
+
   /// Waits for a request of that kind: the oldest.
   template <class T>
   T next() {

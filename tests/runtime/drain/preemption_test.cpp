@@ -1,122 +1,19 @@
 // Nodes that are told that their machine is about to be taken away: by a file, a command, or a
 // metadata endpoint, honest or not.
-#include <sys/socket.h>
-
 #include <atomic>
-#include <mutex>
 
 #include "drain_fixture.h"
 #include "runtime/node/http_get.h"
 #include "runtime/transport/blocking.h"
-#include "tests/support/listening_socket.h"
-#include "tests/support/pauses.h"
+#include "tests/support/metadata_server.h"
 
 namespace runtime::test {
 namespace {
 
-/// Answers every request on its own connection, as it is told to.
-class MetadataServer {
- public:
-  using Answer = std::function<std::string(const std::string& request)>;
-
-  explicit MetadataServer(Answer answer)
-      : answer_(std::move(answer)),
-        listener_(support::listen_at("127.0.0.1", 0)),
-        port_(support::port_of(listener_)) {
-    EXPECT_TRUE(listener_);
-    thread_ = std::thread([this] { serve(); });
-  }
-  ~MetadataServer() {
-    stop_ = true;
-    ::shutdown(listener_.get(), SHUT_RDWR);
-    thread_.join();
-    for (std::thread& connection : connections_) connection.join();
-  }
-  std::string url(const std::string& kind) const {
-    return kind + "+http://127.0.0.1:" + std::to_string(port_);
-  }
-  std::string port() const { return std::to_string(port_); }
-  int requests() const { return requests_; }
-  void set(Answer answer) {
-    std::lock_guard lock(mutex_);
-    answer_ = std::move(answer);
-  }
-  /// Bytes are sent one by one, this far apart; zero: at once. Below zero: never, and the
-  /// connection stays open.
-  std::atomic<int> pause_ms{0};
-
- private:
-  void serve() {
-    while (!stop_) {
-      const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
-      if (socket < 0) continue;
-      connections_.emplace_back([this, socket] {
-        talk(socket);
-        ::close(socket);
-      });
-    }
-  }
-  void talk(int socket) {
-    std::string request;
-    char block[2048];
-    while (request.find("\r\n\r\n") == std::string::npos) {
-      const ssize_t got = ::recv(socket, block, sizeof block, 0);
-      if (got <= 0) return;
-      request.append(block, static_cast<std::size_t>(got));
-    }
-    ++requests_;
-    std::string answer;
-    {
-      std::lock_guard lock(mutex_);
-      answer = answer_(request);
-    }
-    (void)eventually([&] { return pause_ms >= 0 || stop_; }, 10min);
-    if (pause_ms == 0) {
-      (void)::send(socket, answer.data(), answer.size(), MSG_NOSIGNAL);
-      return;
-    }
-    for (const char c : answer) {
-      if (stop_ || ::send(socket, &c, 1, MSG_NOSIGNAL) != 1) return;
-      support::pace(std::chrono::milliseconds(pause_ms));
-    }
-  }
-
-  std::mutex mutex_;
-  Answer answer_;
-  const FileDescriptor listener_;
-  const std::uint16_t port_;
-  std::atomic<bool> stop_{false};
-  std::atomic<int> requests_{0};
-  std::thread thread_;
-  std::vector<std::thread> connections_;
-};
-
-std::string http(int status, const std::string& body, const std::string& headers = "") {
-  return "HTTP/1.1 " + std::to_string(status) +
-         " Whatever\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + headers + "\r\n" +
-         body;
-}
-
-/// As AWS's: a token first, then the action, if there is one.
-MetadataServer::Answer aws(std::string action) {
-  return [action](const std::string& request) {
-    if (request.starts_with("PUT /latest/api/token") &&
-        request.find("X-aws-ec2-metadata-token-ttl-seconds: ") != std::string::npos)
-      return http(200, "TOKEN==");
-    if (request.find("X-aws-ec2-metadata-token: TOKEN==") == std::string::npos)
-      return http(401, "");
-    if (!request.starts_with("GET /latest/meta-data/spot/instance-action")) return http(500, "");
-    return action.empty() ? http(404, "<html>none</html>") : http(200, action);
-  };
-}
-
-MetadataServer::Answer gcp(std::string word) {
-  return [word](const std::string& request) {
-    if (request.find("Metadata-Flavor: Google") == std::string::npos) return http(403, "");
-    if (!request.starts_with("GET /computeMetadata/v1/instance/preempted")) return http(500, "");
-    return http(200, word, "Metadata-Flavor: Google\r\n");
-  };
-}
+using support::aws_metadata;
+using support::gcp_metadata;
+using support::http_answer;
+using support::MetadataServer;
 
 int bytes_of(const std::string& file) {
   std::error_code none_yet;
@@ -235,12 +132,12 @@ TEST_F(PreemptionTest, ACommandThatHangsFloodsOrFailsIsOnlyWarnedOf) {
 }
 
 TEST_F(PreemptionTest, AwsTellsTheTime) {
-  MetadataServer server(aws(""));
+  MetadataServer server(aws_metadata(""));
   TestNode spot = watched("--preemption-url", server.url("aws"));
   auto keeper = make<Keeper>(far(1));
   expect_undisturbed(spot, [&] { return server.requests(); });
   EXPECT_EQ(warnings(log(spot)), 0u) << log(spot);
-  server.set(aws(R"({"action": "terminate", "time": ")" + in_seconds(900) + R"("})"));
+  server.set(aws_metadata(R"({"action": "terminate", "time": ")" + in_seconds(900) + R"("})"));
   ASSERT_TRUE(eventually([&] { return node(spot.id) && node(spot.id)->drain; })) << log(spot);
   const NodeDrain drain = *node(spot.id)->drain;
   EXPECT_GT(drain.left, 600s) << "the actor fits nowhere else: the node waits with it";
@@ -251,9 +148,10 @@ TEST_F(PreemptionTest, AwsTellsTheTime) {
 TEST_F(PreemptionTest, AwsRenewsATokenThatHasRunOut) {
   std::atomic<int> tokens{0};
   MetadataServer server([&](const std::string& request) {
-    if (request.starts_with("PUT")) return http(200, "TOKEN" + std::to_string(++tokens));
-    if (request.find("X-aws-ec2-metadata-token: TOKEN1") != std::string::npos) return http(401, "");
-    return http(200, R"({"action": "stop", "time": ")" + in_seconds(20) + R"("})");
+    if (request.starts_with("PUT")) return http_answer(200, "TOKEN" + std::to_string(++tokens));
+    if (request.find("X-aws-ec2-metadata-token: TOKEN1") != std::string::npos)
+      return http_answer(401, "");
+    return http_answer(200, R"({"action": "stop", "time": ")" + in_seconds(20) + R"("})");
   });
   TestNode spot = watched("--preemption-url", server.url("aws"));
   EXPECT_TRUE(has_left(spot)) << log(spot);
@@ -261,11 +159,11 @@ TEST_F(PreemptionTest, AwsRenewsATokenThatHasRunOut) {
 }
 
 TEST_F(PreemptionTest, GcpSaysTrueOrFalse) {
-  MetadataServer server(gcp("FALSE"));
+  MetadataServer server(gcp_metadata("FALSE"));
   TestNode spot = watched("--preemption-url", server.url("gcp"));
   expect_undisturbed(spot, [&] { return server.requests(); });
   EXPECT_EQ(warnings(log(spot)), 0u) << log(spot);
-  server.set(gcp("TRUE"));
+  server.set(gcp_metadata("TRUE"));
   EXPECT_TRUE(has_left(spot)) << log(spot);
 }
 
@@ -273,19 +171,22 @@ TEST_F(PreemptionTest, EndpointsThatLieAreNotBelieved) {
   const std::string page = "<!DOCTYPE html><html><body>TRUE: terminate your session</body></html>";
   const std::string huge(1 << 20, 'x');
   const std::vector<MetadataServer::Answer> lies{
-      [&](const std::string&) { return http(200, page, "Content-Type: text/html\r\n"); },
-      [&](const std::string&) { return http(200, page, "Metadata-Flavor: Google\r\n"); },
-      [&](const std::string&) { return http(200, "TRUE"); },  // without the header that GCP's has
-      [&](const std::string&) { return http(200, huge, "Metadata-Flavor: Google\r\n"); },
+      [&](const std::string&) { return http_answer(200, page, "Content-Type: text/html\r\n"); },
+      [&](const std::string&) { return http_answer(200, page, "Metadata-Flavor: Google\r\n"); },
+      // Without the header that GCP's has.
+      [&](const std::string&) { return http_answer(200, "TRUE"); },
+      [&](const std::string&) { return http_answer(200, huge, "Metadata-Flavor: Google\r\n"); },
       [&](const std::string&) { return "HTTP/1.1 200 OK\r\nX: " + huge + "\r\n\r\nTRUE"; },
       [&](const std::string&) { return std::string("\x00\xff\x13 no HTTP at all", 18); },
       [&](const std::string&) { return std::string(); },
-      [&](const std::string&) { return http(302, "", "Location: http://127.0.0.1:1/TRUE\r\n"); },
-      aws(R"({"action": "terminate"})"),
-      aws(R"({"action": "noop", "time": "2030-01-01T00:00:00Z"})"),
-      aws(R"({"action": "terminate", "time": "tomorrow"})"),
-      aws("[1, 2"),
-      aws("TRUE"),
+      [&](const std::string&) {
+        return http_answer(302, "", "Location: http://127.0.0.1:1/TRUE\r\n");
+      },
+      aws_metadata(R"({"action": "terminate"})"),
+      aws_metadata(R"({"action": "noop", "time": "2030-01-01T00:00:00Z"})"),
+      aws_metadata(R"({"action": "terminate", "time": "tomorrow"})"),
+      aws_metadata("[1, 2"),
+      aws_metadata("TRUE"),
   };
   MetadataServer server(lies[0]);
   TestNode of_aws = watched("--preemption-url", server.url("aws"));
@@ -302,7 +203,7 @@ TEST_F(PreemptionTest, EndpointsThatLieAreNotBelieved) {
   EXPECT_GE(warnings(log(of_aws)), 1u);
   EXPECT_LE(warnings(log(of_aws)), 3u) << log(of_aws);
   // Once it tells the truth, that counts.
-  server.set(gcp("TRUE"));
+  server.set(gcp_metadata("TRUE"));
   EXPECT_TRUE(has_left(of_gcp)) << log(of_gcp);
 }
 
@@ -327,7 +228,7 @@ TEST(HttpRequest, AnswersThatDoNotEndAreGivenUpAtTheirLimit) {
 }
 
 TEST_F(PreemptionTest, EndpointsThatHangOrDripAreGivenUp) {
-  MetadataServer server(gcp("TRUE"));
+  MetadataServer server(gcp_metadata("TRUE"));
   server.pause_ms = -1;
   TestNode spot = watched("--preemption-url", server.url("gcp"));
   const auto looks = [&] { return server.requests(); };
