@@ -1,17 +1,14 @@
 #include "rl/comm/shared_memory_links.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <fstream>
 #include <mutex>
@@ -21,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/comm/mailbox.h"
 #include "rl/comm/peer_process.h"
 #include "runtime/core/check.h"
 #include "runtime/transport/file_descriptor.h"
@@ -33,35 +31,9 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr std::size_t kPieceBytes = 128 << 10;  // copied before the other side is notified of it
-constexpr std::size_t kLine = 64;
-constexpr int kSpins = 400;                                 // before a rank sleeps
+constexpr int kSpins = 400;                     // before a rank sleeps
 constexpr std::chrono::milliseconds kLookAround{20};        // whether the others are still there
 constexpr std::uint64_t kTelling = std::uint64_t{1} << 62;  // operations of share_memory() itself
-
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
-
-// Bytes from one rank to another, which follow it. Positions only grow.
-struct Ring {
-  alignas(kLine) std::atomic<std::uint64_t> written;
-  alignas(kLine) std::atomic<std::uint64_t> read;
-
-  std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1); }
-  const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(this + 1); }
-};
-static_assert(sizeof(Ring) % kLine == 0);
-
-// A rank's memory: how it is woken, and behind it a ring from each rank.
-struct Mailbox {
-  alignas(kLine) std::uint64_t nonce;
-  std::atomic<std::uint32_t> events;    // what was done for this rank; it sleeps on it
-  std::atomic<std::uint32_t> sleeping;  // whether it does
-  std::atomic<std::uint32_t> closed;    // it has left the group
-};
-
-std::size_t mailbox_bytes(int ranks, std::size_t ring_bytes) {
-  return sizeof(Mailbox) + static_cast<std::size_t>(ranks) * (sizeof(Ring) + ring_bytes);
-}
 
 // In front of each part.
 struct PartHeader {
@@ -69,58 +41,6 @@ struct PartHeader {
   std::uint64_t bytes = 0;
   std::uint64_t address = 0;  // in the sender's memory, where they stay; 0: they follow in the ring
 };
-
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
-           const timespec* timeout) {
-  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
-                   nullptr, 0);
-}
-
-// A mapped mailbox.
-class Memory {
- public:
-  Memory() = default;
-  Memory(void* at, std::size_t bytes, std::size_t ring_bytes)
-      : at_(at), bytes_(bytes), ring_bytes_(ring_bytes) {}
-  Memory(Memory&& other) noexcept
-      : at_(std::exchange(other.at_, nullptr)),
-        bytes_(other.bytes_),
-        ring_bytes_(other.ring_bytes_) {}
-  Memory& operator=(Memory&& other) noexcept {
-    std::swap(at_, other.at_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(ring_bytes_, other.ring_bytes_);
-    return *this;
-  }
-  ~Memory() {
-    if (at_ != nullptr) ::munmap(at_, bytes_);
-  }
-
-  explicit operator bool() const { return at_ != nullptr; }
-  Mailbox& mailbox() const { return *static_cast<Mailbox*>(at_); }
-  Ring& from(int rank) const {
-    const std::size_t before = static_cast<std::size_t>(rank) * (sizeof(Ring) + ring_bytes_);
-    return *reinterpret_cast<Ring*>(static_cast<std::byte*>(at_) + sizeof(Mailbox) + before);
-  }
-
-  /// Something was done for that rank.
-  void wake() const {
-    Mailbox& box = mailbox();
-    box.events.fetch_add(1);
-    if (box.sleeping.load() != 0) futex(box.events, FUTEX_WAKE, INT32_MAX, nullptr);
-  }
-
- private:
-  void* at_ = nullptr;
-  std::size_t bytes_ = 0;
-  std::size_t ring_bytes_ = 0;
-};
-
-Memory map(int fd, int ranks, std::size_t ring_bytes) {
-  const std::size_t bytes = mailbox_bytes(ranks, ring_bytes);
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  return at == MAP_FAILED ? Memory() : Memory(at, bytes, ring_bytes);
-}
 
 // What a rank tells the others of its memory.
 struct Told {
@@ -160,7 +80,7 @@ Result<std::vector<T>> tell_all(Links& links, const std::vector<T>& to, std::uin
 }
 
 struct Peer {
-  Memory memory;  // its mailbox; none: it is linked otherwise
+  Mailbox mailbox;  // none: it is linked otherwise
   PeerProcess process;
   bool reads_this = false;  // this process's memory
 };
@@ -173,14 +93,10 @@ Reached reach(Peer& peer, const Told& told, const Told& mine, int ranks, std::si
     return Reached::kNot;
   const std::string path = "/proc/" + std::to_string(told.pid) + "/fd/" + std::to_string(told.fd);
   const FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  struct stat info {};
-  if (!fd || ::fstat(fd.get(), &info) != 0 ||
-      static_cast<std::size_t>(info.st_size) != mailbox_bytes(ranks, ring_bytes))
-    return Reached::kNot;
+  Mailbox mailbox = Mailbox::map(fd.get(), ranks, ring_bytes);
   peer.process = PeerProcess(static_cast<pid_t>(told.pid));
-  Memory memory = map(fd.get(), ranks, ring_bytes);
-  if (!memory || !peer.process || memory.mailbox().nonce != told.nonce) return Reached::kNot;
-  peer.memory = std::move(memory);
+  if (!mailbox || !peer.process || mailbox.nonce() != told.nonce) return Reached::kNot;
+  peer.mailbox = std::move(mailbox);
   std::uint64_t nonce = 0;
   const bool reads =
       told.nonce_at != 0 &&
@@ -230,7 +146,7 @@ class SharedExchange : public Exchange {
 
 class SharedMemoryLinks : public Links, public PartMover {
  public:
-  SharedMemoryLinks(std::unique_ptr<Links> links, Memory own, std::vector<Peer> peers,
+  SharedMemoryLinks(std::unique_ptr<Links> links, Mailbox own, std::vector<Peer> peers,
                     const SharedMemoryOptions& options)
       : links_(std::move(links)),
         own_(std::move(own)),
@@ -302,7 +218,7 @@ class SharedMemoryLinks : public Links, public PartMover {
     int spins = 0;
     auto moved = std::chrono::steady_clock::now();
     while (result.ok() && exchange.left > 0) {
-      const std::uint32_t seen = own_.mailbox().events.load();
+      const std::uint32_t seen = own_.events();
       if (result = pump(); !result.ok() || exchange.left == 0) break;
       if (progressed_) {
         spins = 0;
@@ -342,7 +258,7 @@ class SharedMemoryLinks : public Links, public PartMover {
   };
 
   static std::size_t at(int peer) { return static_cast<std::size_t>(peer); }
-  bool is_near(int peer) const { return static_cast<bool>(peers_[at(peer)].memory); }
+  bool is_near(int peer) const { return static_cast<bool>(peers_[at(peer)].mailbox); }
 
   Status why() const {
     const std::lock_guard lock(mutex_);
@@ -351,9 +267,9 @@ class SharedMemoryLinks : public Links, public PartMover {
 
   // Ranks that wait for this one are told.
   void leave() {
-    own_.mailbox().closed.store(1);
+    own_.close();
     for (const Peer& peer : peers_)
-      if (peer.memory) peer.memory.wake();
+      if (peer.mailbox) peer.mailbox.wake();
   }
 
   // A part of a broken group is never moved again.
@@ -384,7 +300,7 @@ class SharedMemoryLinks : public Links, public PartMover {
   bool settle_offers(int peer) {
     auto& queue = offered_[at(peer)];
     if (queue.empty()) return false;
-    const Ring& ring = peers_[at(peer)].memory.from(rank());
+    const Ring& ring = peers_[at(peer)].mailbox.from(rank());
     const std::uint64_t read = ring.read.load(std::memory_order_acquire);
     bool any = false;
     for (; !queue.empty() && queue.front().end <= read; queue.pop_front()) {
@@ -395,8 +311,8 @@ class SharedMemoryLinks : public Links, public PartMover {
   }
 
   bool send_to(int peer) {
-    const Memory& memory = peers_[at(peer)].memory;
-    Ring& ring = memory.from(rank());
+    const Mailbox& mailbox = peers_[at(peer)].mailbox;
+    Ring& ring = mailbox.from(rank());
     bool moved = false;
     for (auto& queue = outgoing_[at(peer)]; !queue.empty();) {
       Sending& part = queue.front();
@@ -405,25 +321,25 @@ class SharedMemoryLinks : public Links, public PartMover {
       std::size_t moving = 0;
       if (!part.begun) {
         if (room < sizeof part.header) break;
-        put(ring, written, std::as_bytes(std::span(&part.header, 1)));
+        mailbox.put(ring, written, std::as_bytes(std::span(&part.header, 1)));
         moving = sizeof part.header;
         part.begun = true;
         if (part.header.address != 0) {
           offered_[at(peer)].push_back({written + moving, part.exchange});
           queue.pop_front();
           ring.written.store(written + moving, std::memory_order_release);
-          memory.wake();
+          mailbox.wake();
           moved = true;
           continue;
         }
       }
       const std::size_t piece = std::min({part.bytes.size(), room - moving, kPieceBytes});
-      put(ring, written + moving, part.bytes.first(piece));
+      mailbox.put(ring, written + moving, part.bytes.first(piece));
       part.bytes = part.bytes.subspan(piece);
       moving += piece;
       if (moving == 0) break;
       ring.written.store(written + moving, std::memory_order_release);
-      memory.wake();
+      mailbox.wake();
       moved = true;
       if (!part.bytes.empty()) continue;
       --part.exchange->left;
@@ -445,7 +361,7 @@ class SharedMemoryLinks : public Links, public PartMover {
       if (!part.begun) {
         PartHeader header;
         if (there < sizeof header) break;
-        get(ring, read, std::as_writable_bytes(std::span(&header, 1)));
+        own_.get(ring, read, std::as_writable_bytes(std::span(&header, 1)));
         if (header.operation != part.header.operation || header.bytes != part.header.bytes)
           return runtime::internal_error("rank " + std::to_string(peer) + " sent " +
                                          std::to_string(header.bytes) + " bytes where " +
@@ -460,12 +376,12 @@ class SharedMemoryLinks : public Links, public PartMover {
         }
       }
       const std::size_t piece = std::min({part.bytes.size(), there - moving, kPieceBytes});
-      get(ring, read + moving, part.bytes.first(piece));
+      own_.get(ring, read + moving, part.bytes.first(piece));
       part.bytes = part.bytes.subspan(piece);
       moving += piece;
       if (moving == 0) break;
       ring.read.store(read + moving, std::memory_order_release);
-      peers_[at(peer)].memory.wake();
+      peers_[at(peer)].mailbox.wake();
       moved = true;
       if (!part.bytes.empty()) continue;
       --part.exchange->left;
@@ -481,20 +397,6 @@ class SharedMemoryLinks : public Links, public PartMover {
     return is_gone(other) ? left_the_group(peer) : copied;
   }
 
-  void put(Ring& ring, std::uint64_t position, std::span<const std::byte> bytes) const {
-    const std::size_t first = position % ring_bytes_;
-    const std::size_t whole = std::min(bytes.size(), ring_bytes_ - first);
-    if (whole > 0) std::memcpy(ring.bytes() + first, bytes.data(), whole);
-    if (whole < bytes.size()) std::memcpy(ring.bytes(), bytes.data() + whole, bytes.size() - whole);
-  }
-
-  void get(const Ring& ring, std::uint64_t position, std::span<std::byte> bytes) const {
-    const std::size_t first = position % ring_bytes_;
-    const std::size_t whole = std::min(bytes.size(), ring_bytes_ - first);
-    if (whole > 0) std::memcpy(bytes.data(), ring.bytes() + first, whole);
-    if (whole < bytes.size()) std::memcpy(bytes.data() + whole, ring.bytes(), bytes.size() - whole);
-  }
-
   Status late() const {
     int peer = 0;
     while (!is_awaited(peer)) ++peer;
@@ -503,12 +405,7 @@ class SharedMemoryLinks : public Links, public PartMover {
 
   // Until something was done for this rank after `seen`, or it is time to look around.
   Status sleep(std::uint32_t seen) {
-    Mailbox& box = own_.mailbox();
-    box.sleeping.store(1);
-    timespec time{};
-    time.tv_nsec = std::chrono::nanoseconds(kLookAround).count();
-    futex(box.events, FUTEX_WAIT, seen, &time);
-    box.sleeping.store(0);
+    own_.sleep(seen, kLookAround);
     for (int peer = 0; peer < size(); ++peer) {
       if (!is_near(peer) || !is_awaited(peer) || !is_gone(peers_[at(peer)])) continue;
       // What it sent before may have come meanwhile.
@@ -528,11 +425,11 @@ class SharedMemoryLinks : public Links, public PartMover {
   }
 
   static bool is_gone(const Peer& peer) {
-    return peer.memory.mailbox().closed.load() != 0 || peer.process.has_ended();
+    return peer.mailbox.is_closed() || peer.process.has_ended();
   }
 
   const std::unique_ptr<Links> links_;
-  const Memory own_;
+  Mailbox own_;
   std::vector<Peer> peers_;
   const std::chrono::milliseconds deadline_;
   const std::size_t ring_bytes_;
@@ -552,14 +449,15 @@ Result<std::unique_ptr<Links>> share_memory(std::unique_ptr<Links> links,
   if (ranks == 1) return links;
   Told mine = this_process();
   const FileDescriptor fd(::memfd_create("starling ranks", MFD_CLOEXEC));
-  const std::size_t bytes = mailbox_bytes(ranks, options.ring_bytes);
-  Memory own;
+  const std::size_t bytes = Mailbox::bytes(ranks, options.ring_bytes);
+  Mailbox own;
   if (fd && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0)
-    own = map(fd.get(), ranks, options.ring_bytes);
+    own = Mailbox::map(fd.get(), ranks, options.ring_bytes);
   if (own) {
     mine.fd = fd.get();
     std::random_device random;
-    mine.nonce = own.mailbox().nonce = (std::uint64_t{random()} << 32) | random();
+    mine.nonce = (std::uint64_t{random()} << 32) | random();
+    own.set_nonce(mine.nonce);
     if (options.reads_peers) {
       let_peers_read();
       mine.nonce_at = reinterpret_cast<std::uint64_t>(&mine.nonce);
@@ -579,7 +477,8 @@ Result<std::unique_ptr<Links>> share_memory(std::unique_ptr<Links> links,
     if ((*mutual)[rank] == Reached::kNot) peers[rank] = Peer();
     peers[rank].reads_this = (*mutual)[rank] == Reached::kAllMemory;
   }
-  if (std::ranges::none_of(peers, [](const Peer& peer) { return bool{peer.memory}; })) return links;
+  if (std::ranges::none_of(peers, [](const Peer& peer) { return bool{peer.mailbox}; }))
+    return links;
   std::unique_ptr<Links> shared = std::make_unique<SharedMemoryLinks>(
       std::move(links), std::move(own), std::move(peers), options);
   return shared;
