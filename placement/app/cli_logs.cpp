@@ -38,15 +38,20 @@ std::vector<Place> find_logs(const runtime::ClusterState& state, const std::stri
       std::any_of(state.actors.begin(), state.actors.end(), [&](const runtime::ActorState& actor) {
         return actor.name == what && actor.phase != runtime::ActorPhase::kDead;
       });
+  const auto is_named = [&](const runtime::ActorState& actor) {
+    return actor.name == what && (!lives || actor.phase != runtime::ActorPhase::kDead);
+  };
+  // What is a name is not also taken for the first digits of something.
+  const bool by_name = std::any_of(state.actors.begin(), state.actors.end(), is_named);
   for (const runtime::ActorState& actor : state.actors) {
-    if (actor.actor.hex().starts_with(what) ||
-        (actor.name == what && (!lives || actor.phase != runtime::ActorPhase::kDead))) {
+    if (by_name ? is_named(actor) : actor.actor.hex().starts_with(what)) {
       places.push_back({actor.node,
                         "worker-" + actor.worker.hex() + ".log",
                         "actor " + actor.class_name + " " + actor.actor.short_hex(),
                         {}});
     }
   }
+  if (by_name) return places;
   for (const runtime::JobInfo& job : state.jobs) {
     if (job.job.hex().starts_with(what))
       places.push_back(

@@ -21,16 +21,19 @@ Command add_submit(CLI::App& app) {
                       "this machine, else an empty folder");
   command->add_flag("--detach", options->detach,
                     "print the job's id and leave it running: starling job status|logs|stop ID");
-  command->add_option("--env", options->env, "KEY=VALUE for its environment; may be repeated");
+  command->add_option("--env", options->env, "KEY=VALUE for its environment; may be repeated")
+      ->allow_extra_args(false);
   add_amounts(
       *command, options->amounts,
       {.cpus = "CPUs that the program itself takes: it waits for a node that has them, and runs "
                "there. Default: it reserves nothing, and runs on the node that was asked",
        .gpus = "GPUs that the program itself takes",
        .resources = "further resources that it takes, as JSON, like '{\"x\": 1}'"});
-  command->add_option(
-      "--label", options->labels,
-      "KEY=VALUE that the node has to have, by the selectors that actors use; may be repeated");
+  command
+      ->add_option(
+          "--label", options->labels,
+          "KEY=VALUE that the node has to have, by the selectors that actors use; may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--place-timeout", options->place_timeout,
                       "how long it may wait for a node, like 10m (default: as long as it takes)");
   command->add_option("command", options->command, "the program and its arguments, behind --");

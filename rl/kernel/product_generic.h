@@ -9,28 +9,48 @@
 
 namespace rl::kernel {
 
-/// `count` elements of a line of a factor for each of `depth` steps, as [depth][kWidth]; zeros
-/// behind. L only keeps what is compiled for one instruction set apart from the others.
+// A panel has kWidth lines of a factor, as [depth][kWidth]; what lies behind its last line is not
+// used. L only keeps what is compiled for one instruction set apart from the others.
+
+/// Panels of `count` lines that lie next to each other. All of them are packed at once, so that
+/// memory is read in its order: the steps of one panel alone are each on another page.
 template <class L, int kWidth>
-void pack_panel(const float* from, std::int64_t line_stride, std::int64_t depth_stride,
-                std::int64_t count, std::int64_t depth, float* into) {
-  if (line_stride == 1) {
-    for (std::int64_t k = 0; k < depth; ++k) {
-      const float* step = from + k * depth_stride;
-      float* out = into + k * kWidth;
-      if (count == kWidth) {
-        for (int i = 0; i < kWidth; ++i) out[i] = step[i];
-      } else {
-        for (int i = 0; i < kWidth; ++i) out[i] = i < count ? step[i] : 0.0F;
-      }
+void pack_neighbours(const float* from, std::int64_t depth_stride, std::int64_t count,
+                     std::int64_t depth, float* into) {
+  const std::int64_t whole = count / kWidth * kWidth;
+  for (std::int64_t k = 0; k < depth; ++k) {
+    const float* step = from + k * depth_stride;
+    for (std::int64_t panel = 0; panel < whole; panel += kWidth) {
+      float* out = into + panel * depth + k * kWidth;
+      for (int i = 0; i < kWidth; ++i) out[i] = step[panel + i];
     }
-    return;
+    if (whole == count) continue;
+    float* out = into + whole * depth + k * kWidth;
+    for (int i = 0; i < kWidth; ++i) out[i] = whole + i < count ? step[whole + i] : 0.0F;
   }
-  for (int i = 0; i < kWidth; ++i) {
-    const float* line = from + i * line_stride;
+}
+
+/// Panels of other lines.
+template <class L, int kWidth>
+void pack_lines(const float* from, std::int64_t line_stride, std::int64_t depth_stride,
+                std::int64_t count, std::int64_t depth, float* into) {
+  for (std::int64_t panel = 0; panel < count; panel += kWidth) {
+    const float* lines[kWidth];
+    for (int i = 0; i < kWidth; ++i)
+      lines[i] = from + (panel + i < count ? panel + i : panel) * line_stride;
+    float* out = into + panel * depth;
     for (std::int64_t k = 0; k < depth; ++k)
-      into[k * kWidth + i] = i < count ? line[k * depth_stride] : 0.0F;
+      for (int i = 0; i < kWidth; ++i) out[k * kWidth + i] = lines[i][k * depth_stride];
   }
+}
+
+template <class L, int kWidth>
+void pack_panels(const float* from, std::int64_t line_stride, std::int64_t depth_stride,
+                 std::int64_t count, std::int64_t depth, float* into) {
+  if (line_stride == 1)
+    pack_neighbours<L, kWidth>(from, depth_stride, count, depth, into);
+  else
+    pack_lines<L, kWidth>(from, line_stride, depth_stride, count, depth, into);
 }
 
 /// One tile of packed panels over a stretch of k: R x 16 V sums.
@@ -91,16 +111,12 @@ void multiply_packed(const Product& p, float* packed) {
     for (std::int64_t k = 0; k < p.depth; k += kProductStretch) {
       const std::int64_t depth = least(kProductStretch, p.depth - k);
       const bool adds = p.adds || k > 0;
-      for (std::int64_t j = 0; j < columns; j += kWidth)
-        pack_panel<L, kWidth>(p.b.data + k * p.b.row_stride + (n + j) * p.b.column_stride,
-                              p.b.column_stride, p.b.row_stride, least(kWidth, columns - j), depth,
-                              packed_b + j * depth);
+      pack_panels<L, kWidth>(p.b.data + k * p.b.row_stride + n * p.b.column_stride,
+                             p.b.column_stride, p.b.row_stride, columns, depth, packed_b);
       for (std::int64_t m = 0; m < p.rows; m += kRows) {
         const std::int64_t rows = least(kRows, p.rows - m);
-        for (std::int64_t i = 0; i < rows; i += R)
-          pack_panel<L, R>(p.a.data + (m + i) * p.a.row_stride + k * p.a.column_stride,
-                           p.a.row_stride, p.a.column_stride, least(R, rows - i), depth,
-                           packed_a + i * depth);
+        pack_panels<L, R>(p.a.data + m * p.a.row_stride + k * p.a.column_stride, p.a.row_stride,
+                          p.a.column_stride, rows, depth, packed_a);
         for (std::int64_t j = 0; j < columns; j += kWidth) {
           for (std::int64_t i = 0; i < rows; i += R) {
             const float* a = packed_a + i * depth;

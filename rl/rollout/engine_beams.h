@@ -6,8 +6,8 @@
 #include <span>
 
 #include "rl/kernel/thread_pool.h"
-#include "rl/rollout/engine.h"
 #include "rl/rollout/engine_setting.h"
+#include "rl/rollout/engine_stats.h"
 #include "rl/rollout/kv_cache.h"
 #include "rl/rollout/open_requests.h"
 #include "rl/rollout/running_request.h"

@@ -9,9 +9,9 @@
 
 #include "rl/kernel/thread_pool.h"
 #include "rl/rollout/decoder.h"
-#include "rl/rollout/engine.h"
 #include "rl/rollout/engine_beams.h"
 #include "rl/rollout/engine_setting.h"
+#include "rl/rollout/engine_stats.h"
 #include "rl/rollout/open_requests.h"
 #include "rl/rollout/prefix_cache.h"
 #include "rl/rollout/sampler.h"

@@ -9,7 +9,7 @@
 #include "rl/model/packed_batch.h"
 #include "rl/model/transformer.h"
 #include "rl/worker/output_gradients.h"
-#include "rl/worker/passes.h"
+#include "rl/worker/pass_input.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -15,7 +15,7 @@ using runtime::Result;
 using runtime::Status;
 
 Status Passes::learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
-                     const Loss& loss, Metrics& metrics, int turn) const {
+                     const PassLoss& loss, Metrics& metrics, int turn) const {
   if (const Status possible = check_shared(input.wanted); !possible.ok()) return possible;
   if (turn == kTogether) return learn_together(micro_batches, input, loss, metrics);
   // What of_logits learns of a tied table is not added in the order that a stream needs.
@@ -33,7 +33,7 @@ Status Passes::learn(std::span<const MicroBatch> micro_batches, const PassInput&
 }
 
 Status Passes::learn_together(std::span<const MicroBatch> micro_batches, const PassInput& input,
-                              const Loss& loss, Metrics& metrics) const {
+                              const PassLoss& loss, Metrics& metrics) const {
   JointPass joint(model_);
   return run(
       micro_batches, input.wanted,

@@ -12,18 +12,10 @@
 #include "rl/model/packed_batch.h"
 #include "rl/model/pass_options.h"
 #include "rl/model/transformer.h"
+#include "rl/worker/pass_input.h"
 #include "runtime/core/result.h"
 
 namespace rl {
-
-/// For a position in a team: not the passes of one rank, but those of all as one; see JointPass.
-inline constexpr int kTogether = -1;
-
-/// What the passes of a role read, and what each is asked for.
-struct PassInput {
-  std::function<PackedBatch(const MicroBatch& rows)> pack;
-  OutputOptions wanted;
-};
 
 /// Runs one pass per micro-batch. Ranks that train one model together must run the same number of
 /// passes in the same order. A rank has an idle micro-batch where only others have rows left. Where
@@ -32,10 +24,6 @@ struct PassInput {
 /// Borrows the model.
 class Passes {
  public:
-  /// The loss of a micro-batch, with its graph, as its part of the mini-batch's; adds its metrics.
-  /// Undefined: nothing to learn.
-  using Loss = std::function<runtime::Result<at::Tensor>(
-      const Outputs& outputs, const MicroBatch& rows, const PackedBatch& packed, Metrics& metrics)>;
   using Take = std::function<runtime::Status(const Outputs& outputs, const MicroBatch& rows,
                                              const PackedBatch& packed)>;
 
@@ -47,7 +35,7 @@ class Passes {
   /// position `turn`, or kTogether where JointPass::is_possible(). Errors: those of
   /// Transformer::outputs and of `loss`; kResourceExhausted: out of memory in the backward pass.
   runtime::Status learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
-                        const Loss& loss, Metrics& metrics, int turn = 0) const;
+                        const PassLoss& loss, Metrics& metrics, int turn = 0) const;
 
   /// Forward without a graph. Errors: those of Transformer::outputs and of `take`.
   runtime::Status score(std::span<const MicroBatch> micro_batches, const PassInput& input,
@@ -59,7 +47,7 @@ class Passes {
 
   runtime::Status check_shared(const OutputOptions& wanted) const;
   runtime::Status learn_together(std::span<const MicroBatch> micro_batches, const PassInput& input,
-                                 const Loss& loss, Metrics& metrics) const;
+                                 const PassLoss& loss, Metrics& metrics) const;
   runtime::Status run(std::span<const MicroBatch> micro_batches, const OutputOptions& wanted,
                       const Pack& pack, const Take& take) const;
 

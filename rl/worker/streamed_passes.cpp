@@ -48,7 +48,7 @@ StreamedPasses::StreamedPasses(const Transformer& model, const PassOptions& opti
     : model_(model), options_(options), stream_(*model.stream()), turn_(turn) {}
 
 Status StreamedPasses::learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
-                             const Passes::Loss& loss, Metrics& metrics) {
+                             const PassLoss& loss, Metrics& metrics) {
   if (const Status packed = pack(micro_batches, input); !packed.ok()) return packed;
   const PipelineLinks& links = stream_.links();
   Status computed;
@@ -89,7 +89,7 @@ Status StreamedPasses::pack(std::span<const MicroBatch> micro_batches, const Pas
   return {};
 }
 
-Status StreamedPasses::run(const PassInput& input, const Passes::Loss& loss, Metrics& metrics) {
+Status StreamedPasses::run(const PassInput& input, const PassLoss& loss, Metrics& metrics) {
   const int stages = stream_.stages(), chunks = stream_.chunks();
   embedded_max_ = passes_not_through(stages, chunks, passes_.size());
   for (const PassStep& step : pass_schedule(stream_.stage(), stages, chunks, passes_.size())) {
@@ -119,7 +119,7 @@ Status StreamedPasses::forward(const PassStep& step, const PassInput& input) {
               "outputs of a pass");
 }
 
-Status StreamedPasses::backward(const PassStep& step, const Passes::Loss& loss, Metrics& metrics) {
+Status StreamedPasses::backward(const PassStep& step, const PassLoss& loss, Metrics& metrics) {
   Pass& pass = passes_[step.pass];
   const int chunk = stream_.chunk_at(step.chunk);
   if (stream_.ends_with(chunk)) return backward_of_last(pass, loss, metrics);
@@ -132,7 +132,7 @@ Status StreamedPasses::backward(const PassStep& step, const Passes::Loss& loss, 
   return {};
 }
 
-Status StreamedPasses::backward_of_last(Pass& pass, const Passes::Loss& loss, Metrics& metrics) {
+Status StreamedPasses::backward_of_last(Pass& pass, const PassLoss& loss, Metrics& metrics) {
   const ChunkPass& made = pass.made.back();
   std::vector<at::Tensor> gradients;
   if (is_own()) {
@@ -166,13 +166,13 @@ void StreamedPasses::settle_embeddings(std::size_t waiting) {
     model_.settle_embeddings(*embedded_.front());
 }
 
-Status StreamedPasses::compute_losses(const Passes::Loss& loss, Metrics& metrics) {
+Status StreamedPasses::compute_losses(const PassLoss& loss, Metrics& metrics) {
   for (const Pass& pass : passes_)
     if (const Status computed = compute_loss(pass, loss, metrics); !computed.ok()) return computed;
   return stream_.links().losses->flush();
 }
 
-Status StreamedPasses::compute_loss(const Pass& pass, const Passes::Loss& loss, Metrics& metrics) {
+Status StreamedPasses::compute_loss(const Pass& pass, const PassLoss& loss, Metrics& metrics) {
   const PipelineLinks& links = stream_.links();
   const int last = stream_.stages() - 1;
   const auto message = links.losses->receive(last, /*channel=*/0, "outputs of a pass");

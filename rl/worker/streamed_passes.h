@@ -14,7 +14,7 @@
 #include "rl/model/pass_options.h"
 #include "rl/model/stage_stream.h"
 #include "rl/model/transformer.h"
-#include "rl/worker/passes.h"
+#include "rl/worker/pass_input.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -34,7 +34,7 @@ class StreamedPasses {
   /// As Passes::learn, without a sum of the gradients over ranks. `loss` is called by another
   /// thread, for one pass after the other.
   runtime::Status learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
-                        const Passes::Loss& loss, Metrics& metrics);
+                        const PassLoss& loss, Metrics& metrics);
 
  private:
   struct Pass {
@@ -46,14 +46,14 @@ class StreamedPasses {
 
   bool is_own() const { return stream_.stage() == turn_; }
   runtime::Status pack(std::span<const MicroBatch> micro_batches, const PassInput& input);
-  runtime::Status run(const PassInput& input, const Passes::Loss& loss, Metrics& metrics);
+  runtime::Status run(const PassInput& input, const PassLoss& loss, Metrics& metrics);
   runtime::Status forward(const PassStep& step, const PassInput& input);
-  runtime::Status backward(const PassStep& step, const Passes::Loss& loss, Metrics& metrics);
-  runtime::Status backward_of_last(Pass& pass, const Passes::Loss& loss, Metrics& metrics);
+  runtime::Status backward(const PassStep& step, const PassLoss& loss, Metrics& metrics);
+  runtime::Status backward_of_last(Pass& pass, const PassLoss& loss, Metrics& metrics);
   void settle_embeddings(std::size_t waiting);
   // Of the rank whose rows they are.
-  runtime::Status compute_losses(const Passes::Loss& loss, Metrics& metrics);
-  runtime::Status compute_loss(const Pass& pass, const Passes::Loss& loss, Metrics& metrics);
+  runtime::Status compute_losses(const PassLoss& loss, Metrics& metrics);
+  runtime::Status compute_loss(const Pass& pass, const PassLoss& loss, Metrics& metrics);
 
   const Transformer& model_;
   const PassOptions options_;

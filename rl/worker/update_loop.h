@@ -62,7 +62,7 @@ struct UpdateLoop {
 /// How a role learns from a mini-batch.
 struct MiniBatchLoss {
   OutputOptions wanted;  // of each pass
-  /// The loss of some of its samples; see Passes::Loss.
+  /// The loss of some of its samples; see PassLoss.
   std::function<runtime::Result<at::Tensor>(const MiniBatch& mini_batch, const Outputs& outputs,
                                             const MicroBatch& samples, const PackedBatch& packed,
                                             Metrics& metrics)>

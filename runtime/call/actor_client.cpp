@@ -201,7 +201,7 @@ ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue argume
                                    TimeLimit limit, std::int32_t retries,
                                    std::shared_ptr<StreamState> stream) {
   auto call = std::make_shared<OutgoingCall>();
-  call->client = shared_from_this();
+  call->owner = shared_from_this();
   call->method = method;
   call->arguments = std::move(arguments);
   call->deadline = limit.deadline;
@@ -259,30 +259,29 @@ void ActorClient::resume_calls() {
 }
 
 Status ActorClient::cancel(const OutgoingCallPtr& call, CancelMode mode) {
-  ActorClient& self = *call->client;
-  if (self.context_->loop.is_forked()) return forked_status();
+  if (context_->loop.is_forked()) return forked_status();
   std::shared_ptr<Channel> channel;
   bool shared = false;
   {
-    Section section(self);
-    if (self.queue_.remove(call)) {
+    Section section(*this);
+    if (queue_.remove(call)) {
       section.fail(call, cancelled("the call was cancelled before it was sent"));
-      self.pump(section);
+      pump(section);
       return {};
     }
     channel = call->channel;
-    shared = self.link_.worker()->is_shared();
+    shared = link_.worker()->is_shared();
   }
   if (!channel) return {};  // it has failed
   const bool forced = mode == CancelMode::kForce && !shared;
   if (forced) call->forced = true;
-  send_notice(*channel,
-              {self.id(), call->sequence,
-               forced ? CallNotice::Kind::kForceCancel : CallNotice::Kind::kCancel},
-              Flush::kNow);
+  send_notice(
+      *channel,
+      {id(), call->sequence, forced ? CallNotice::Kind::kForceCancel : CallNotice::Kind::kCancel},
+      Flush::kNow);
   if (mode != CancelMode::kForce || !shared) return {};
   return invalid_argument(
-      self.describe() +
+      describe() +
       " shares its process with other actors: a call that it runs is asked to end but cannot be "
       "forced to. That takes a separate process (Isolation::kProcess)");
 }
@@ -321,8 +320,8 @@ void ActorClient::send(const OutgoingCallPtr& call, Section& section) {
   message.meta = *std::move(meta);
   message.payload = call->arguments.bytes;  // kept: it may have to be sent again
   if (request.lends) leases_.lend(call->sequence, call->arguments);
-  link_.channel()->request(std::move(message), call->deadline, [call](Result<Message> reply) {
-    call->client->on_reply(call, std::move(reply));
+  link_.channel()->request(std::move(message), call->deadline, [this, call](Result<Message> reply) {
+    on_reply(call, std::move(reply));  // the call keeps its owner
   });
 }
 
@@ -523,13 +522,12 @@ void ActorClient::put_back(const OutgoingCallPtr& call, const Status& reason) {
 }
 
 void ActorClient::tell_taken(const OutgoingCallPtr& call, std::uint64_t count) {
-  ActorClient& self = *call->client;
   CallNotice notice;
   std::shared_ptr<Channel> channel;
   {
-    std::lock_guard lock(self.mutex_);
+    std::lock_guard lock(mutex_);
     channel = call->channel;
-    notice = {self.id(), call->sequence, CallNotice::Kind::kStreamTaken, count};
+    notice = {id(), call->sequence, CallNotice::Kind::kStreamTaken, count};
   }
   send_notice(*channel, notice);
 }

@@ -23,6 +23,7 @@
 #include "runtime/call/actor_link.h"
 #include "runtime/call/actor_options.h"
 #include "runtime/call/call_numbers.h"
+#include "runtime/call/call_owner.h"
 #include "runtime/call/call_queue.h"
 #include "runtime/call/call_streams.h"
 #include "runtime/call/call_target.h"
@@ -41,6 +42,7 @@ namespace runtime {
 /// link_'s requests and of each frame have a function, under one lock that keeps the order.
 class ActorClient final : public std::enable_shared_from_this<ActorClient>,
                           public WorkerLink::User,
+                          public CallOwner,
                           private ActorLink::Requests {
  public:
   /// For ActorClients::client_for().
@@ -53,11 +55,11 @@ class ActorClient final : public std::enable_shared_from_this<ActorClient>,
   ActorId id() const { return target_.id(); }
   const std::string& class_name() const { return target_.class_name(); }
   /// The process of the newest incarnation known.
-  std::shared_ptr<const WorkerLink> worker() const;
+  std::shared_ptr<const WorkerLink> worker() const override;
   ActorAddress address() const;
   /// Where the actor is, as another process knew it: what is older is given up.
   void adopt(const ActorAddress& newer);
-  const CallerContextPtr& context() const { return context_; }
+  const CallerContextPtr& context() const override { return context_; }
   /// "Counter 7f3a0011", for messages.
   std::string describe() const { return target_.describe(); }
 
@@ -77,13 +79,6 @@ class ActorClient final : public std::enable_shared_from_this<ActorClient>,
   ObjectStatePtr call_stream(std::type_index type, const MethodKey& method, Encoder& arguments,
                              std::chrono::milliseconds timeout,
                              std::shared_ptr<StreamState> stream);
-  /// Tells the actor how many values of the call's stream were taken.
-  static void tell_taken(const OutgoingCallPtr& call, std::uint64_t count);
-
-  /// Wants the call to end; its result settles when the actor has answered. At once if it has not
-  /// been sent. Errors: kInvalidArgument (a call of a shared actor cannot be forced; it was asked
-  /// all the same).
-  static Status cancel(const OutgoingCallPtr& call, CancelMode mode);
 
   /// When a call ends at the latest, and how long that is in all (0: not known), for messages.
   struct TimeLimit {
@@ -99,7 +94,7 @@ class ActorClient final : public std::enable_shared_from_this<ActorClient>,
   /// Whether the actor is known to have ended. Takes no lock, so that it may be asked under any.
   bool is_closed() const { return link_.is_closed(); }
   /// Whether calls wait for the actor to be started again.
-  bool is_restarting() const;
+  bool is_restarting() const override;
   /// Whether objects that the actor made for this process are still held here: they end with its
   /// process.
   bool lends_results() const { return leases_.holds_results(); }
@@ -125,6 +120,9 @@ class ActorClient final : public std::enable_shared_from_this<ActorClient>,
  private:
   class Section;
 
+  const CallTarget& target() const override { return target_; }
+  Status cancel(const OutgoingCallPtr& call, CancelMode mode) override;
+  void tell_taken(const OutgoingCallPtr& call, std::uint64_t count) override;
   ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments,
                       std::chrono::milliseconds timeout, std::int32_t retries,
                       std::shared_ptr<StreamState> stream);

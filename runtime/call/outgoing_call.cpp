@@ -3,8 +3,9 @@
 #include <cstddef>
 #include <cstring>
 
-#include "runtime/call/actor_client.h"
 #include "runtime/call/actor_options.h"
+#include "runtime/call/call_owner.h"
+#include "runtime/call/call_target.h"
 #include "runtime/call/call_wire.h"
 #include "runtime/call/caller_context.h"
 #include "runtime/call/registry.h"
@@ -16,10 +17,12 @@ namespace runtime {
 ObjectStatePtr OutgoingCall::blocker() const { return first_unsettled(arguments.refs); }
 
 Status OutgoingCall::cancel(const std::shared_ptr<Producer>& self, CancelMode mode) {
-  return ActorClient::cancel(std::static_pointer_cast<OutgoingCall>(self), mode);
+  return owner->cancel(std::static_pointer_cast<OutgoingCall>(self), mode);
 }
 
-std::string OutgoingCall::describe() const { return client->describe() + ": " + method->name; }
+std::string OutgoingCall::describe() const {
+  return owner->target().describe() + ": " + method->name;
+}
 
 // The limit of a task's call is the task's.
 bool OutgoingCall::has_own_limit() const {
@@ -30,11 +33,12 @@ bool OutgoingCall::has_own_limit() const {
 // No connection leads to an actor that is not there yet.
 void OutgoingCall::tell(const std::vector<WaitStep>& waits) const {
   if (result->is_settled()) return;
-  if (client->is_restarting()) return client->context()->node.tell_builder(client->id(), waits);
+  const ActorId actor = owner->target().id();
+  if (owner->is_restarting()) return owner->context()->node.tell_builder(actor, waits);
   const std::uint64_t sent_as = sequence.load();
-  const std::shared_ptr<Channel> open = sent_as != 0 ? client->worker()->channel() : nullptr;
+  const std::shared_ptr<Channel> open = sent_as != 0 ? owner->worker()->channel() : nullptr;
   if (!open) return;  // it waits for something else than an actor
-  CallNotice notice{client->id(), sent_as, CallNotice::Kind::kWaits};
+  CallNotice notice{actor, sent_as, CallNotice::Kind::kWaits};
   notice.waits = waits;
   send_notice(*open, notice, Flush::kNow);
 }
@@ -57,8 +61,9 @@ void OutgoingCall::fail(const Status& why) const {
 
 void OutgoingCall::record_end(bool failed) const {
   if (sent_ns == 0) return;
-  const CallerContext& context = *client->context();
-  auto of_class = context.registry.find(client->class_name());
+  const CallerContext& context = *owner->context();
+  const ActorId actor = owner->target().id();
+  auto of_class = context.registry.find(owner->target().class_name());
   if (!of_class.ok()) return;
   ActivityPage& page = *context.activity;
   const auto number = static_cast<std::size_t>(method - (*of_class)->methods().data());
@@ -66,8 +71,8 @@ void OutgoingCall::record_end(bool failed) const {
   event.kind = activity::EventKind::kCalled;
   event.begin_ns = sent_ns;
   event.duration_ns = activity_now() - sent_ns;
-  event.flow = call_flow(context.session, client->id(), sequence);
-  std::memcpy(&event.actor, client->id().bytes.data(), sizeof event.actor);
+  event.flow = call_flow(context.session, actor, sequence);
+  std::memcpy(&event.actor, actor.bytes.data(), sizeof event.actor);
   event.tid = sent_by;
   event.method =
       number < (*of_class)->methods().size() ? page.class_of(**of_class).method(number) : 0;

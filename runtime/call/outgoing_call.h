@@ -16,16 +16,16 @@
 
 namespace runtime {
 
-/// Guarded by the client's mutex, where nothing else is said.
+/// Guarded by its owner's mutex, where nothing else is said.
 struct OutgoingCall final : AwaitedCall {
-  std::shared_ptr<ActorClient> client;
+  std::shared_ptr<CallOwner> owner;
   const MethodEntry* method = nullptr;
   ObjectValue arguments;
   Deadline deadline;
   std::chrono::milliseconds timeout{0};  // of which it is the end
   ObjectStatePtr result;
   std::int32_t retries_left = 0;           // below zero: without limit
-  std::uint64_t order = 0;                 // among the client's calls
+  std::uint64_t order = 0;                 // among the owner's calls
   std::atomic<std::uint64_t> sequence{0};  // 0: not sent. Any thread may read it
   std::shared_ptr<Channel> channel;        // it was sent on
   std::uint64_t incarnation = 0;           // it was sent to
@@ -47,7 +47,7 @@ struct OutgoingCall final : AwaitedCall {
   void tell(const std::vector<WaitStep>& waits) const override;
   void on_cycle(const std::shared_ptr<Producer>& self, const std::string& text,
                 bool fails) override;
-  /// Settles the result. Without the client's mutex.
+  /// Settles the result. Without the owner's mutex.
   void fail(const Status& why) const;
   /// Records that it was sent when it was recorded as such, and has ended now.
   void record_end(bool failed) const;

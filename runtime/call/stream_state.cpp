@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/call/actor_client.h"
+#include "runtime/call/actor_options.h"
+#include "runtime/call/call_owner.h"
 #include "runtime/call/caller_context.h"
 #include "runtime/call/outgoing_call.h"
 #include "runtime/transport/event_loop.h"
@@ -44,7 +45,7 @@ Result<ObjectStatePtr> StreamState::next(Deadline deadline) {
     }
     if (value) {
       auto call = tell > 0 ? call_.lock() : nullptr;
-      if (call) ActorClient::tell_taken(call, tell);
+      if (call) call->owner->tell_taken(call, tell);
       ObjectStatePtr taken = context_->objects.pending();
       taken->fulfil(*std::move(value));
       return taken;
@@ -72,7 +73,7 @@ void StreamState::abandon() {
     if (!end_) call = call_.lock();
   }
   if (call)
-    (void)ActorClient::cancel(call, CancelMode::kCooperative);  // the actor stops or it is gone
+    (void)call->owner->cancel(call, CancelMode::kCooperative);  // the actor stops or it is gone
 }
 
 void StreamState::put(ObjectValue value) {

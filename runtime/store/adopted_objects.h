@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "runtime/store/borrowers.h"
+#include "runtime/store/fetcher.h"
 #include "runtime/store/resident_pins.h"
-#include "runtime/store/store_state.h"
+#include "runtime/store/store_memory.h"
 
 namespace runtime::object_detail {
 

@@ -9,8 +9,9 @@
 
 #include "runtime/store/borrow_table.h"
 #include "runtime/store/ended_owners.h"
+#include "runtime/store/peer_links.h"
 #include "runtime/store/store_clients.h"
-#include "runtime/store/store_state.h"
+#include "runtime/store/store_memory.h"
 
 namespace runtime::object_detail {
 

@@ -1,3 +1,5 @@
+#include "runtime/store/fetcher.h"
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -8,7 +10,6 @@
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
-#include "runtime/store/store_state.h"
 
 namespace runtime::object_detail {
 

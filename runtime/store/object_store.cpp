@@ -8,11 +8,12 @@
 #include "runtime/store/adopted_objects.h"
 #include "runtime/store/borrowers.h"
 #include "runtime/store/ended_owners.h"
+#include "runtime/store/fetcher.h"
 #include "runtime/store/resident_pins.h"
 #include "runtime/store/source_tree.h"
 #include "runtime/store/spiller.h"
 #include "runtime/store/store_clients.h"
-#include "runtime/store/store_state.h"
+#include "runtime/store/store_memory.h"
 
 namespace runtime {
 

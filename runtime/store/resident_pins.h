@@ -8,7 +8,7 @@
 
 #include "runtime/store/ended_owners.h"
 #include "runtime/store/spiller.h"
-#include "runtime/store/store_state.h"
+#include "runtime/store/store_memory.h"
 
 namespace runtime::object_detail {
 

@@ -16,7 +16,7 @@
 
 #include "runtime/core/timer.h"
 #include "runtime/store/spill_folder.h"
-#include "runtime/store/store_state.h"
+#include "runtime/store/store_memory.h"
 #include "runtime/transport/work_thread.h"
 
 namespace runtime::object_detail {

@@ -14,7 +14,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/store/extent_table.h"
 #include "runtime/store/object_wire.h"
-#include "runtime/store/store_state.h"
+#include "runtime/store/store_memory.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime::object_detail {

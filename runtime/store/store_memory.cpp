@@ -1,8 +1,9 @@
+#include "runtime/store/store_memory.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "runtime/core/check.h"
-#include "runtime/store/store_state.h"
 
 namespace runtime::object_detail {
 

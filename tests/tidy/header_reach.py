@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-MOST = {"rl/rl.h": {"rl": 59, "runtime": 56}, "runtime/runtime.h": {"runtime": 55}}
+MOST = {"rl/rl.h": {"rl": 60, "runtime": 56}, "runtime/runtime.h": {"runtime": 55}}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:rl|runtime)/[^"]+)"', re.M)
 
 

@@ -104,6 +104,15 @@ TEST_F(LogsCommand, ANameIsThatOfTheLiving) {
                           cluster_.state.actors[1].actor.short_hex(), "give more digits"});
 }
 
+TEST_F(LogsCommand, ANameThatIsAlsoTheFirstDigitsOfAnIdIsTheName) {
+  const runtime::NodeId here = cluster_.node().id;
+  const std::string digits = add_actor("echo", here).actor.hex().substr(0, 6);
+  const std::string worker = add_actor(digits.c_str(), here).worker.hex();
+  EXPECT_EQ(logs(digits).code, 0);
+  ASSERT_EQ(asked_.size(), 1u);
+  EXPECT_EQ(asked_[0].name, "worker-" + worker + ".log");
+}
+
 TEST_F(LogsCommand, WhatHasNoLogSaysWhy) {
   add_actor("learner", {});
   expect_refused("learner", {"has not been started"});

@@ -29,7 +29,7 @@ const PassInput kJointRows{.pack = packed_rows, .wanted = {.logprobs = LogprobOp
 
 // Passes of those rows, by pass and rank.
 Status learn_joint(const TeamRank& mine, const std::vector<std::vector<MicroBatch>>& passes,
-                   const Passes::Loss& loss, Metrics& metrics) {
+                   const PassLoss& loss, Metrics& metrics) {
   std::vector<MicroBatch> own;
   for (const std::vector<MicroBatch>& of_pass : passes)
     own.push_back(of_pass[static_cast<std::size_t>(mine.team.rank())]);
@@ -38,7 +38,7 @@ Status learn_joint(const TeamRank& mine, const std::vector<std::vector<MicroBatc
 
 // The gradient has the bits of one rank's passes with these rows.
 void expect_joint(const PassSharing& sharing, const std::vector<std::vector<MicroBatch>>& passes,
-                  const std::vector<MicroBatch>& alone, const Passes::Loss& loss,
+                  const std::vector<MicroBatch>& alone, const PassLoss& loss,
                   const ModelConfig& config = team_config()) {
   const Learned expected = learned_alone(config, alone, loss);
   std::vector<Metrics> metrics(static_cast<std::size_t>(sharing.ranks));

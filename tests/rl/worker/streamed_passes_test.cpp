@@ -28,7 +28,7 @@ using testing::TeamRank;
 // The third has no rows: others have some left.
 const std::vector<MicroBatch> kStreamed{{0, 1}, {1, 3}, {3, 3}, {3, 4}, {4, 5}, {5, 8}};
 
-Status stream(const TeamRank& mine, int turn, const Passes::Loss& loss, Metrics& metrics) {
+Status stream(const TeamRank& mine, int turn, const PassLoss& loss, Metrics& metrics) {
   const PassInput input{.pack = packed_rows, .wanted = {.logprobs = LogprobOptions()}};
   return StreamedPasses(mine.model, {}, turn).learn(kStreamed, input, loss, metrics);
 }

@@ -60,7 +60,7 @@ inline PackedBatch packed_rows(const MicroBatch& rows) {
 
 /// The negative log-likelihood of the targets, as "loss"; of rows from `unlearned` on there is
 /// none.
-inline Passes::Loss likelihood_loss(std::int64_t unlearned = 1'000) {
+inline PassLoss likelihood_loss(std::int64_t unlearned = 1'000) {
   return [unlearned](const Outputs& outputs, const MicroBatch& rows, const PackedBatch&,
                      Metrics& metrics) -> runtime::Result<at::Tensor> {
     if (rows.first >= unlearned) return at::Tensor();
@@ -77,7 +77,7 @@ struct Learned {
 
 /// One rank alone, one pass after the other.
 inline Learned learned_alone(const ModelConfig& config, const std::vector<MicroBatch>& passes,
-                             const Passes::Loss& loss) {
+                             const PassLoss& loss) {
   const std::unique_ptr<Transformer> model = team_model(config);
   model->enable_gradients();
   Learned learned;

@@ -1,5 +1,7 @@
 // Copies of objects of other nodes: where they come from, how they survive what breaks, and when
 // they go.
+#include "runtime/store/fetcher.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/store/store_state.h"
 #include "tests/runtime/store/other_store.h"
 #include "tests/support/file_bytes.h"
 

@@ -1,11 +1,12 @@
 // A store's memory: whom it takes room from, what it keeps, and what goes back to the system.
+#include "runtime/store/store_memory.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "runtime/store/store_state.h"
 #include "tests/support/turned_clock.h"
 
 namespace runtime::object_detail {
