@@ -13,7 +13,7 @@ namespace rl::kernel {
 // used. L only keeps what is compiled for one instruction set apart from the others.
 
 /// Panels of `count` lines that lie next to each other. All of them are packed at once, so that
-/// memory is read in its order: the steps of one panel alone are each on another page.
+/// memory is read in its order. The steps of one panel alone are each on another page.
 template <class L, int kWidth>
 void pack_neighbours(const float* from, std::int64_t depth_stride, std::int64_t count,
                      std::int64_t depth, float* into) {
