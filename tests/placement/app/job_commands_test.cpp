@@ -79,8 +79,9 @@ TEST_F(JobLinesTest, SubmitsWhatTheOptionsSay) {
   EXPECT_TRUE(submitted_.detached);
   EXPECT_EQ(queued.resources, (runtime::ResourceMap{{"CPU", 2}, {"GPU", 1}, {"disk", 3}}));
   EXPECT_EQ(queued.labels, (runtime::Labels{{"zone", "a"}}));
-  EXPECT_EQ(say(add_submit, {"submit", "--detach", "--label", "zone=a", "train", "zone=b"}).code,
-            0);
+  const Words labelled{"submit",  "--detach", "--num-cpus", "1",
+                       "--label", "zone=a",   "train",      "zone=b"};
+  EXPECT_EQ(say(add_submit, labelled).code, 0);
   EXPECT_EQ(submitted_.argv, (Words{"train", "zone=b"})) << "an option has one word";
   EXPECT_EQ(say(add_submit, {"submit", "--detach", "--env", "A=1", "train"}).code, 0);
   EXPECT_EQ(submitted_.argv, (Words{"train"}));
