@@ -59,7 +59,7 @@ struct SoftmaxSums {
 /// Rows and columns of a product whose factors are packed at a time: they stay in the second-level
 /// cache.
 inline constexpr std::int64_t kProductRows = 144;
-inline constexpr std::int64_t kProductColumns = 512;
+inline constexpr std::int64_t kProductColumns = 768;
 
 struct KernelTable {
   void (*linear)(const LinearBlock& block);

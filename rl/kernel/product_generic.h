@@ -30,16 +30,39 @@ void pack_neighbours(const float* from, std::int64_t depth_stride, std::int64_t 
   }
 }
 
+using Four [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = float;
+
+/// Four steps of four lines, as [step][kWidth].
+template <class L, int kWidth>
+[[gnu::always_inline]] inline void pack_square(const float* const* lines, std::int64_t step,
+                                               float* out) {
+  const auto line = [&](int i) { return *reinterpret_cast<const Four*>(lines[i] + step); };
+  const auto store = [&](int k, Four four) { *reinterpret_cast<Four*>(out + k * kWidth) = four; };
+  const Four a = line(0), b = line(1), c = line(2), d = line(3);
+  const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  store(0, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
+  store(1, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
+  const Four last_ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four last_cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  store(2, __builtin_shufflevector(last_ab, last_cd, 0, 1, 4, 5));
+  store(3, __builtin_shufflevector(last_ab, last_cd, 2, 3, 6, 7));
+}
+
 /// Panels of other lines.
 template <class L, int kWidth>
 void pack_lines(const float* from, std::int64_t line_stride, std::int64_t depth_stride,
                 std::int64_t count, std::int64_t depth, float* into) {
+  const std::int64_t by_squares = depth_stride == 1 && kWidth % 4 == 0 ? depth / 4 * 4 : 0;
   for (std::int64_t panel = 0; panel < count; panel += kWidth) {
     const float* lines[kWidth];
     for (int i = 0; i < kWidth; ++i)
       lines[i] = from + (panel + i < count ? panel + i : panel) * line_stride;
     float* out = into + panel * depth;
-    for (std::int64_t k = 0; k < depth; ++k)
+    for (std::int64_t k = 0; k < by_squares; k += 4)
+      for (int i = 0; i + 4 <= kWidth; i += 4)
+        pack_square<L, kWidth>(lines + i, k, out + k * kWidth + i);
+    for (std::int64_t k = by_squares; k < depth; ++k)
       for (int i = 0; i < kWidth; ++i) out[k * kWidth + i] = lines[i][k * depth_stride];
   }
 }

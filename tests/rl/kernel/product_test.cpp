@@ -33,7 +33,7 @@ struct Sizes {
 
 // Single elements, tails of tiles and of stretches, more than is packed at a time.
 const std::vector<Sizes> kSizes = {{1, 1, 1},    {3, 5, 2},     {12, 32, 256}, {13, 33, 257},
-                                   {30, 48, 64}, {150, 40, 70}, {7, 530, 300}, {160, 520, 513}};
+                                   {30, 48, 64}, {150, 40, 70}, {7, 790, 300}, {160, 780, 513}};
 
 Product product_of(const Matrix& a, const Matrix& b, const Sizes& sizes, float* c) {
   return {.a = a.factor,
