@@ -6,9 +6,8 @@
 PATH is a model as `model.path` takes it. Each way to share its state is planned by `starling sft
 --dry-run`, and then trained for two steps on this machine. A peak is the largest resident
 memory of any worker, as the step's metrics have it; both are in GB (10^9 bytes). "over" is by how
-much the peak lies above (+) or below (-) what was said. The dry run
-refuses a way where a model's heads cannot be dealt to the workers. It is then measured with fewer, and
-left out if two are too many.
+much the peak lies above (+) or below (-) what was said. The dry run refuses a way where a model's
+heads cannot be dealt to the workers. It is then measured with fewer, and left out if two are too many.
 """
 import argparse
 import json
@@ -129,8 +128,8 @@ def main() -> int:
         if options.json:
             print(json.dumps(row), flush=True)
         else:
-            print(f"{name}, {row['workers']} workers: peak {row['peak_gb']:.2f} GB, said {row['said_gb']:.2f} GB "
-                  f"({row['over']:+.1%})", flush=True)
+            print(f"{name}, {row['workers']} workers: peak {row['peak_gb']:.2f} GB, "
+                  f"said {row['said_gb']:.2f} GB ({row['over']:+.1%})", flush=True)
     return 1 if failed else 0
 
 

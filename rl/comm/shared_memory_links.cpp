@@ -326,11 +326,7 @@ class SharedMemoryLinks : public Links, public PartMover {
         part.begun = true;
         if (part.header.address != 0) {
           offered_[at(peer)].push_back({written + moving, part.exchange});
-          queue.pop_front();
-          ring.written.store(written + moving, std::memory_order_release);
-          mailbox.wake();
-          moved = true;
-          continue;
+          part.bytes = {};
         }
       }
       const std::size_t piece = std::min({part.bytes.size(), room - moving, kPieceBytes});
@@ -342,7 +338,7 @@ class SharedMemoryLinks : public Links, public PartMover {
       mailbox.wake();
       moved = true;
       if (!part.bytes.empty()) continue;
-      --part.exchange->left;
+      if (part.header.address == 0) --part.exchange->left;
       queue.pop_front();
     }
     return moved;

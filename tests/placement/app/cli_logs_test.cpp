@@ -24,13 +24,11 @@ class LogsCommand : public ::testing::Test {
     });
   }
   runtime::ActorState& add_actor(const char* name, runtime::NodeId node) {
-    runtime::ActorState actor;
-    actor.actor = runtime::ActorId::random();
+    runtime::ActorState& actor = cluster_.add_actor("", name);
     actor.worker = runtime::WorkerId::random();
-    actor.name = name;
     actor.node = node;
     actor.phase = runtime::ActorPhase::kAlive;
-    return cluster_.state.actors.emplace_back(actor);
+    return actor;
   }
   runtime::JobInfo& add_job() {
     runtime::JobInfo job;

@@ -29,13 +29,10 @@ class StackCommand : public ::testing::Test {
   }
   runtime::ActorState& add_actor(const char* name,
                                  runtime::ActorPhase phase = runtime::ActorPhase::kAlive) {
-    runtime::ActorState actor;
-    actor.actor = runtime::ActorId::random();
-    actor.class_name = "Counter";
-    actor.name = name;
+    runtime::ActorState& actor = cluster_.add_actor("Counter", name);
     actor.phase = phase;
     actor.node = cluster_.node().id;
-    return cluster_.state.actors.emplace_back(actor);
+    return actor;
   }
   Said stack(const std::string& what, bool json = false) {
     return said_by([&] { return stack_command(cluster_.address(), what, json); });

@@ -8,18 +8,8 @@ namespace {
 class StatusCommand : public ::testing::Test {
  protected:
   runtime::NodeInfo& node() { return cluster_.state.nodes.front(); }
-  runtime::ActorState& add_actor(const char* class_name) {
-    runtime::ActorState actor;
-    actor.actor = runtime::ActorId::random();
-    actor.class_name = class_name;
-    return cluster_.state.actors.emplace_back(actor);
-  }
   runtime::GroupState& add_group(const char* name) {
-    runtime::GroupState group;
-    group.spec.group = runtime::GroupId::random();
-    group.spec.name = name;
-    group.spec.bundles = {{{"CPU", 1}}};
-    return cluster_.state.groups.emplace_back(group);
+    return cluster_.add_group(name, {{{"CPU", 1}}});
   }
   Said status(bool json) {
     return said_by([&] { return status_command(cluster_.address(), json); });
@@ -59,10 +49,10 @@ TEST_F(StatusCommand, ANodeThatIsDrainedSaysUntilWhenAndWhy) {
 }
 
 TEST_F(StatusCommand, ADeadActorIsForScriptsOnly) {
-  runtime::ActorState& dead = add_actor("Gone");
+  runtime::ActorState& dead = cluster_.add_actor("Gone");
   dead.phase = runtime::ActorPhase::kDead;
   dead.death = runtime::cause_of("killed by SIGKILL");
-  runtime::ActorState& waiting = add_actor("Learner");
+  runtime::ActorState& waiting = cluster_.add_actor("Learner");
   waiting.pending_reason = "no node has a GPU";
   waiting.restarts = 2;
   const std::string text = status(false).out;
@@ -95,7 +85,7 @@ TEST_F(StatusCommand, AGroupThatLostItsNodeIsRescheduled) {
 }
 
 TEST_F(StatusCommand, JsonCanBeReadWhateverTheNamesAre) {
-  add_actor("C").name = "not \xff UTF-8, \x1b[2J";
+  cluster_.add_actor("C").name = "not \xff UTF-8, \x1b[2J";
   const auto actors = json()["actors"];
   ASSERT_EQ(actors.size(), 1u);
   EXPECT_EQ(actors[0]["name"], "not \xef\xbf\xbd UTF-8, \x1b[2J");

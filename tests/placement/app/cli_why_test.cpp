@@ -9,18 +9,12 @@ class WhyCommand : public ::testing::Test {
  protected:
   /// Its id begins with these digits.
   runtime::ActorState& add_actor(const std::string& digits, const char* name) {
-    runtime::ActorState actor;
+    runtime::ActorState& actor = cluster_.add_actor("Counter", name);
     actor.actor = id_of<runtime::ActorId>(digits);
-    actor.class_name = "Counter";
-    actor.name = name;
-    return cluster_.state.actors.emplace_back(actor);
+    return actor;
   }
   runtime::GroupState& add_group(const char* name) {
-    runtime::GroupState group;
-    group.spec.group = runtime::GroupId::random();
-    group.spec.name = name;
-    group.spec.bundles = {{{"CPU", 1}}, {{"CPU", 2}, {"GPU", 1}}};
-    return cluster_.state.groups.emplace_back(group);
+    return cluster_.add_group(name, {{{"CPU", 1}}, {{"CPU", 2}, {"GPU", 1}}});
   }
   runtime::JobInfo& add_job(const std::string& digits) {
     runtime::JobInfo job;

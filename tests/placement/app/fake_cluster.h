@@ -63,6 +63,23 @@ class FakeCluster {
     info.address = address;
     return state.nodes.emplace_back(info);
   }
+  /// Lists an actor, which is on no node yet.
+  runtime::ActorState& add_actor(const std::string& class_name, const std::string& name = {}) {
+    runtime::ActorState actor;
+    actor.actor = runtime::ActorId::random();
+    actor.class_name = class_name;
+    actor.name = name;
+    return state.actors.emplace_back(actor);
+  }
+  /// Lists a placement group, which has not been placed.
+  runtime::GroupState& add_group(const std::string& name,
+                                 const std::vector<runtime::ResourceMap>& bundles) {
+    runtime::GroupState group;
+    group.spec.group = runtime::GroupId::random();
+    group.spec.name = name;
+    group.spec.bundles = bundles;
+    return state.groups.emplace_back(group);
+  }
 
   /// What it answers to requests of that kind from now on. A function of the request gives an
   /// answer, a failure, or a Result of one.

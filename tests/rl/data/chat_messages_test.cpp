@@ -58,13 +58,13 @@ TEST_F(ChatMessagesTest, TheFormsMayMixAndARoleIsKept) {
   ordered_json messages;
   const auto status = normalise(R"([
       {"from": "human", "value": "a"},
-      {"role": "assistant", "content": "b", "from": "nobody", "value": "kept"},
+      {"role": "assistant", "content": "b", "from": "other", "value": "kept"},
       {"role": "user", "content": [{"type": "text", "text": "c"}, "d"]}])",
                                 messages);
   ASSERT_TRUE(status.ok()) << status.to_string();
   EXPECT_EQ(messages, ordered_json::parse(R"([
       {"role": "user", "content": "a"},
-      {"role": "assistant", "content": "b", "from": "nobody", "value": "kept"},
+      {"role": "assistant", "content": "b", "from": "other", "value": "kept"},
       {"role": "user", "content": [{"type": "text", "text": "c"}, "d"]}])"));
   expect_failure(normalise(R"([{"from": "human"}])", messages), ErrorCode::kInvalidArgument,
                  {"f:3: 'prompt': message 1 has no 'role'"});

@@ -25,7 +25,7 @@ TEST(ShownRow, FortyLinesAreShownAndOneMoreIsCut) {
   EXPECT_EQ(shown_lines(text + "\n\n42\n", '|'), shown + "  | ...\n");
 }
 
-// A prompt is somebody's text: it moves no cursor and fills no screen.
+// A prompt is not trusted: it moves no cursor and fills no screen.
 TEST(ShownRow, ALineHasFiveHundredBytesWithoutControlCharacters) {
   EXPECT_EQ(shown_lines(std::string(500, 'x'), '|'), "  | " + std::string(500, 'x') + "\n");
   EXPECT_EQ(shown_lines(std::string(501, 'x') + "\ny", '|'),
