@@ -16,9 +16,8 @@ class ClusterCommandsTest : public ::testing::Test {
  protected:
   using Words = std::vector<std::string>;
 
-  Said say(Command (*add)(CLI::App& app), Words words) const {
-    words.insert(words.end(), {"--address", cluster_.address()});
-    return said_to(add, words);
+  Said say(Command (*add)(CLI::App& app), const Words& words) const {
+    return said_to(add, words, cluster_);
   }
   void add_job(const std::string& command, bool running) {
     runtime::JobInfo job;

@@ -31,6 +31,13 @@ inline Said said_to(Command (*add)(CLI::App& app), const std::vector<std::string
   });
 }
 
+/// The same on that cluster.
+inline Said said_to(Command (*add)(CLI::App& app), std::vector<std::string> words,
+                    const FakeCluster& cluster) {
+  words.insert(words.end(), {"--address", cluster.address()});
+  return said_to(add, words);
+}
+
 /// Expects the exit code, with these parts on stderr and nothing on stdout.
 inline void expect_refused(const Said& said, int code, const std::vector<std::string>& parts) {
   EXPECT_EQ(said.code, code) << said.err;

@@ -13,9 +13,8 @@ class ObserveCommandsTest : public ::testing::Test {
   ObserveCommandsTest() {
     cluster_.on_observe<control::ListActors>([](const auto&) { return runtime::ActorPage(); });
   }
-  Said say(Command (*add)(CLI::App& app), Words words) const {
-    words.insert(words.end(), {"--address", cluster_.address()});
-    return said_to(add, words);
+  Said say(Command (*add)(CLI::App& app), const Words& words) const {
+    return said_to(add, words, cluster_);
   }
 
   FakeCluster cluster_;
