@@ -156,6 +156,8 @@ struct StackProbes::Probe {
   const std::uint64_t request;
   const pid_t pid;
   std::function<void(StackReport)> done;  // on the loop, unless the probe has ended
+  std::function<void()> has_stacks;       // the slots of the process are free for the next question
+  bool waits_for_stacks = true;
   Timer timer;
   Deadline until = Deadline::max();
   StackReport report;
@@ -222,13 +224,19 @@ struct StackProbes::Probe {
     return true;
   }
 
+  bool has_ended(ThreadStack& thread) const {
+    const std::string state = thread_info(pid, thread.tid).state;
+    if (state.empty()) thread.state = "ended";
+    return state.empty() || state == "ended";
+  }
+
   void look() {
     const ActivityView* view = table.of(pid);
     std::size_t missing = 0;
     for (std::size_t i = 0; view && i < addresses.size(); ++i) {
       if (addresses[i].empty())
         addresses[i] = view->stack(i, request, static_cast<std::uint32_t>(report.threads[i].tid));
-      missing += addresses[i].empty();
+      if (addresses[i].empty() && !has_ended(report.threads[i])) ++missing;
     }
     if (!view || missing == 0 || steady_now() >= until) {
       if (missing > 0) {
@@ -246,6 +254,8 @@ struct StackProbes::Probe {
 
   // Reading symbol tables takes milliseconds, or, of a program with LibTorch, hundreds of them.
   void finish() {
+    waits_for_stacks = false;
+    has_stacks();
     auto thread = Thread::start([this] {
       auto names = name_frames(pid, addresses);
       for (std::size_t i = 0; i < names.size(); ++i) report.threads[i].frames = std::move(names[i]);
@@ -283,14 +293,24 @@ void StackProbes::take(pid_t pid, std::function<void(Result<StackReport>)> done)
                                    " stacks are being taken on this node already; try again"));
   if (process_info(pid).state.empty())
     return done(not_found("process " + std::to_string(pid) + " has ended"));
+  // The threads of a process write into the same slots whatever the question: one at a time.
+  const auto asks_this_one = [this, pid] {
+    return std::ranges::find_if(probes_, [pid](const auto& entry) {
+      return entry.second->pid == pid && entry.second->waits_for_stacks;
+    });
+  };
+  const bool is_first = asks_this_one() == probes_.end();
   const std::uint64_t request = ++requests_;
   auto probe = std::make_shared<Probe>(loop_, table_, request, pid);
   probe->done = [this, request, done = std::move(done)](StackReport report) {
     const auto ended = probes_.extract(request);  // until this returns
     done(std::move(report));
   };
+  probe->has_stacks = [this, asks_this_one] {
+    if (const auto next = asks_this_one(); next != probes_.end()) next->second->begin();
+  };
   probes_[request] = probe;
-  probe->begin();
+  if (is_first) probe->begin();
 }
 
 }  // namespace runtime

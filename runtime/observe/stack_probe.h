@@ -31,8 +31,9 @@ class StackProbes {
   /// Waits for the threads; answers that have not been given never are.
   ~StackProbes();
 
-  /// Takes the stacks of all threads of a process of this node; `done` runs on the loop, within a
-  /// second or so. Errors: kResourceExhausted (too many questions at once), kNotFound.
+  /// Takes the stacks of all threads of a process of this node, after those of earlier questions
+  /// about the same process. `done` runs on the loop, within a second or so of its turn. Errors:
+  /// kResourceExhausted (too many questions at once), kNotFound.
   void take(pid_t pid, std::function<void(Result<StackReport>)> done);
 
  private:

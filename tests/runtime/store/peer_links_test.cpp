@@ -144,8 +144,13 @@ TEST_F(PeerLinksTest, EndsAllThatWaitsWhenItStops) {
 }
 
 TEST_F(PeerLinksTest, MayGoWhileItConnects) {
-  with(other_.endpoint());
-  run_on(loop_, [&] { links_.reset(); });
+  const std::string endpoint = other_.endpoint();
+  run_on(loop_, [&] {
+    links_->with(endpoint, 0, [this](Result<std::shared_ptr<Channel>> channel) {
+      given_.push_back(std::move(channel));
+    });
+    links_.reset();
+  });
   EXPECT_FALSE(given(1)[0].ok());
 }
 
