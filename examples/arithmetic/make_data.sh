@@ -16,7 +16,7 @@ case "$form" in
 esac
 mkdir -p "$folder"
 
-# A generator of our own: awk's rand() differs between awks. Park and Miller 1988, exact in double precision.
+# A separate generator: awk's rand() differs between awks. Park and Miller 1988, exact in double precision.
 questions() {
   awk -v rows="$1" -v largest="$largest" -v state="$2" -v test="$3" -v form="$form" '
     function next_of(state) { return (state * 16807) % 2147483647 }
