@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Compares the peaks of workers with what a dry run says of them.
 
-    bench/memory_peaks.py --model PATH [--bin FOLDER] [--workers N] [--rows N] [--length N] [--only NAME...] [--json]
+    bench/memory_peaks.py --model PATH [--bin FOLDER] [--workers N] [--rows N] [--length N] [--only NAME...]
+        [--device NAME] [--json]
 
 PATH is a model as `model.path` takes it. Each way to share its state is planned by `starling sft
 --dry-run`, and then trained for two steps on this machine. A peak is the largest resident
 memory of any worker, as the step's metrics have it; both are in GB (10^9 bytes). "over" is by how
 much the peak lies above (+) or below (-) what was said. The dry run refuses a way where a model's
 heads cannot be dealt to the workers. It is then measured with fewer, and left out if two are too many.
+With a device the peak is that of the device's memory. "standin" is a device that every machine has; its
+folder, build/release/tests, has to be in LD_LIBRARY_PATH.
 """
 import argparse
 import json
@@ -69,6 +72,14 @@ def said_peak(text: str) -> tuple[float, str]:
     return gigabytes(parts), parts
 
 
+def said_device_peak(text: str) -> float:
+    """GB."""
+    found = re.search(r"^memory of each device .*:\n  ([\d.]+ [GM]B)$", text, re.MULTILINE)
+    if not found:
+        raise RuntimeError("the dry run says nothing of a device's memory")
+    return gigabytes(found[1])
+
+
 def measure(name: str, workers: int, options: argparse.Namespace, folder: pathlib.Path) -> dict:
     places = {"workers": workers, "half": max(1, workers // 2)}
     run = folder / name.replace(" ", "_")
@@ -78,16 +89,20 @@ def measure(name: str, workers: int, options: argparse.Namespace, folder: pathli
                f"data.train_files={rows}", f"data.train_batch_size={options.rows}",
                f"data.max_length={options.length}", "data.truncation=right",
                f"trainer.n_gpus_per_node={workers}", "trainer.total_training_steps=2",
-               f"trainer.default_local_dir={run}", *(key.format(**places) for key in WAYS[name])]
+               f"trainer.default_local_dir={run}", *([f"trainer.device={options.device}"] if options.device else []),
+               *(key.format(**places) for key in WAYS[name])]
     try:
         plan = say([*command, "--dry-run"])
     except RuntimeError as why:
         raise Refused(str(why)) from why
     said, parts = said_peak(plan)
+    metric = "perf/max_memory_allocated_gb"
+    if options.device:
+        said, metric = said_device_peak(plan), "perf/max_memory_reserved_gb"
     say(command)
     steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    peak = GIB * max(step["data"]["perf/max_memory_allocated_gb"] for step in steps)
-    return {"benchmark": "memory_peaks", "way": name, "workers": workers,
+    peak = GIB * max(step["data"][metric] for step in steps)
+    return {"benchmark": "memory_peaks", "way": name, "device": options.device or "cpu", "workers": workers,
             "rows": options.rows, "length": options.length, "said_gb": round(said, 3),
             "peak_gb": round(peak, 3), "over": round(peak / said - 1, 3), "parts": parts}
 
@@ -111,6 +126,7 @@ def main() -> int:
     parser.add_argument("--workers", default=4, type=int)
     parser.add_argument("--rows", default=4, type=int, help="a step")
     parser.add_argument("--length", default=128, type=int, help="tokens of a row")
+    parser.add_argument("--device", help="trainer.device of the runs")
     parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -1,13 +1,13 @@
 // The share of the wait for a link that computing hides, where weights are gathered unit by unit
 // (ZeRO-3): two ranks in two networks.
 //
-//   bench_gather [--model MODEL] [--delay-ms 5] [--tokens 512] [--steps 3] [--json]
+//   bench_gather [--model MODEL] [--delay-ms 5] [--tokens 512] [--passes 4] [--steps 3] [--json]
 //
 // Each rank has one thread, and TCP between two network namespaces, whose packets are on their way
 // for the delay. Without MODEL (a folder or file, as SmolLM2) the model is one of 30 million
-// parameters that the program makes. Every step of a rank is a pass of so many tokens, forward and
-// backward, or forward alone. Each is measured as it is, and with links that wait for each transfer
-// at once: that is all the waiting there is to hide. Needs root, for the namespaces.
+// parameters that the program makes. Every step of a rank is some passes of N tokens each, forward
+// and backward, or forward alone. Each is measured as it is, and with links that wait for each
+// transfer at once: that is all the waiting there is to hide. Needs root, for the namespaces.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
@@ -92,7 +92,7 @@ class TimedLinks final : public Links {
 struct Options {
   std::string model;
   double delay_ms = 5;
-  std::size_t tokens = 512, steps = 3;
+  std::size_t tokens = 512, passes = 4, steps = 3;
   bool json = false;
 };
 
@@ -132,7 +132,7 @@ std::unique_ptr<rl::Transformer> make_model(const Options& options) {
 }
 
 struct Seconds {
-  std::vector<double> waited, pass;  // of each pass but the first
+  std::vector<double> waited, step;  // of each step but the first
 };
 
 // What one rank does, in its own network.
@@ -141,13 +141,14 @@ class Rank {
   Rank(const Options& options, TimedLinks& timed, std::unique_ptr<rl::Communicator> communicator)
       : options_(options),
         timed_(timed),
+        micro_batches_(cut(options.passes)),
         learner_(make_model(options), rl::TrainingRanks(std::move(communicator)), sharded()) {}
 
   Seconds score() {
-    return passes([&] {
+    return steps([&] {
       const at::NoGradGuard no_graph;
       const rl::Passes runner(learner_.model(), {});
-      require(runner.score(kOnePass, input(),
+      require(runner.score(micro_batches_, input(),
                            [](const rl::Outputs&, const rl::MicroBatch&, const rl::PackedBatch&) {
                              return Status();
                            }));
@@ -155,10 +156,10 @@ class Rank {
   }
 
   Seconds train() {
-    const auto pass = [&] {
+    const auto passes = [&] {
       rl::Metrics metrics;
       const rl::Passes runner(learner_.model(), {});
-      require(rl::learn_in_rounds(learner_, kOnePass, {}, input().wanted,
+      require(rl::learn_in_rounds(learner_, micro_batches_, {}, input().wanted,
                                   [&](std::span<const rl::MicroBatch> of_turn, int turn) {
                                     return runner.learn(
                                         of_turn, input(),
@@ -170,7 +171,7 @@ class Rank {
                                         metrics, turn);
                                   }));
     };
-    return passes(pass, [&] { (void)taken(learner_.apply(1e-5)); });
+    return steps(passes, [&] { (void)taken(learner_.apply(1e-5)); });
   }
 
  private:
@@ -180,7 +181,11 @@ class Rank {
     return options;
   }
 
-  inline static const std::vector<rl::MicroBatch> kOnePass = {{0, 1}};
+  static std::vector<rl::MicroBatch> cut(std::size_t passes) {
+    std::vector<rl::MicroBatch> cut;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(passes); ++i) cut.push_back({i, i + 1});
+    return cut;
+  }
 
   rl::PassInput input() const {
     return {.pack =
@@ -199,15 +204,15 @@ class Rank {
   }
 
   // What ends a step counts for nothing.
-  Seconds passes(
-      const std::function<void()>& pass, const std::function<void()>& end = [] {}) {
+  Seconds steps(
+      const std::function<void()>& passes, const std::function<void()>& end = [] {}) {
     Seconds seconds;
     for (std::size_t step = 0; step <= options_.steps; ++step) {
       timed_.take_waited_s();
       const auto begin = Clock::now();
-      pass();
+      passes();
       if (step > 0) {
-        seconds.pass.push_back(seconds_since(begin));
+        seconds.step.push_back(seconds_since(begin));
         seconds.waited.push_back(timed_.take_waited_s());
       }
       end();
@@ -217,19 +222,20 @@ class Rank {
 
   const Options& options_;
   TimedLinks& timed_;
+  const std::vector<rl::MicroBatch> micro_batches_;
   rl::Learner learner_;
 };
 
 void add_figures(const std::string& name, const std::vector<Seconds>& plain,
                  const std::vector<Seconds>& at_once, ordered_json& figures) {
-  double waited = 0, to_wait = 0, pass = 0;
+  double waited = 0, to_wait = 0, step = 0;
   for (std::size_t rank = 0; rank < plain.size(); ++rank) {
     waited += median(plain[rank].waited);
     to_wait += median(at_once[rank].waited);
-    pass += median(plain[rank].pass);
+    step += median(plain[rank].step);
   }
   const auto ranks = static_cast<double>(plain.size());
-  figures[name + "_pass_s"] = pass / ranks;
+  figures[name + "_step_s"] = step / ranks;
   figures[name + "_waited_s"] = waited / ranks;
   figures[name + "_waited_at_once_s"] = to_wait / ranks;
   figures[name + "_hidden"] = 1.0 - waited / to_wait;
@@ -243,6 +249,7 @@ int main(int argc, char** argv) {
                {{"--model", &options.model},
                 {"--delay-ms", &options.delay_ms},
                 {"--tokens", &options.tokens},
+                {"--passes", &options.passes},
                 {"--steps", &options.steps},
                 {"--json", &options.json}});
   const auto delay = std::chrono::microseconds(static_cast<std::int64_t>(options.delay_ms * 1e3));

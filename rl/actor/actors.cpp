@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "rl/actor/actor_setup.h"
+#include "rl/actor/peak_memory.h"
 #include "rl/actor/training_actors.h"
 #include "rl/algo/kl.h"
 #include "rl/config/config.h"
-#include "rl/metrics/process_memory.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/check.h"
 
@@ -174,8 +174,8 @@ Result<Metrics> PolicyActor::update(const RolloutBatch& batch,
                                     const UpdatePlan& plan, const TokenEstimates& estimates,
                                     const std::vector<float>& teacher_logprobs) {
   const CallSpan span("update");
-  return with_peak_memory(
-      worker().update(batch, reference_logprobs, plan, estimates, teacher_logprobs));
+  return with_peaks(worker().update(batch, reference_logprobs, plan, estimates, teacher_logprobs),
+                    worker().learner().model());
 }
 
 Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch,

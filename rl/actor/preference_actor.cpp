@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "rl/actor/actor_setup.h"
-#include "rl/metrics/process_memory.h"
+#include "rl/actor/peak_memory.h"
 #include "rl/worker/stage_worker_options.h"
 #include "rl/worker/toy_model.h"
 
@@ -52,7 +52,8 @@ Result<Metrics> PreferenceActor::update(const PreferenceBatch& batch,
                                         const PreferencePasses& passes,
                                         const PreferenceTotals& totals, double learning_rate) {
   const CallSpan span("update");
-  return with_peak_memory(worker().update(batch, passes, totals, learning_rate));
+  return with_peaks(worker().update(batch, passes, totals, learning_rate),
+                    worker().learner().model());
 }
 
 Result<Metrics> PreferenceActor::evaluate(const PreferenceBatch& batch,

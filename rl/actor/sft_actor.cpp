@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "rl/actor/actor_setup.h"
+#include "rl/actor/peak_memory.h"
 #include "rl/actor/preference_actor.h"
-#include "rl/metrics/process_memory.h"
 #include "rl/worker/stage_worker_options.h"
 
 namespace rl {
@@ -39,7 +39,7 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime,
 
 Result<Metrics> SftActor::update(const SupervisedBatch& batch, const SupervisedPlan& plan) {
   const CallSpan span("update");
-  return with_peak_memory(worker().update(batch, plan));
+  return with_peaks(worker().update(batch, plan), worker().learner().model());
 }
 
 Result<SupervisedSums> SftActor::evaluate(const SupervisedBatch& batch,

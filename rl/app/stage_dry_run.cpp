@@ -60,11 +60,15 @@ Status judge_stage_memory(StageSetup setup, const DataStage& stage, const SlotOp
   const ZeroChoice zero = settle_stage_zero(setup, stage, slots, fits_nodes);
   const Result<RoleMemory> role = stage_memory(setup, stage);
   if (!role.ok()) return role.status();
-  out << "memory of each process, at its peak:\n  worker x " << role->workers << ": "
-      << bytes_text(role->total()) << " (";
+  out << "memory of each process" << (role->device_bytes > 0 ? " on the host" : "")
+      << ", at its peak:\n  worker x " << role->workers << ": " << bytes_text(role->total())
+      << " (";
   for (std::size_t i = 0; i < role->parts.size(); ++i)
     out << (i > 0 ? ", " : "") << role->parts[i].name << " " << bytes_text(role->parts[i].bytes);
   out << ")\n  all: " << bytes_text(memory_of_all(std::span(&*role, 1))) << " over the nodes\n";
+  if (role->device_bytes > 0)
+    out << "memory of each device (" << slots.device << "), at its peak:\n  "
+        << bytes_text(role->device_bytes) << "\n";
   if (const std::string teams = teams_text(setup.config, kStageRole, setup.workers); !teams.empty())
     out << "  " << teams << "\n";
   if (const std::string groups = fsdp_size_text(setup.config, kStageRole, setup.workers);

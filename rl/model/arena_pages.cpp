@@ -17,51 +17,44 @@ ArenaPages::ArenaPages(std::span<float> arena, std::int64_t kept_elements) : are
   const std::uintptr_t first = (address + page - 1) / page * page;
   const std::uintptr_t last = (address + arena.size_bytes()) / page * page;
   begin_ = reinterpret_cast<std::byte*>(first);
-  users_.assign(last > first ? (last - first) / page : 0, 1);
-  pages_there_ = most_ = std::ssize(users_);
+  users_ = PageUsers(last > first ? (last - first) / page : 0, 1);
+  pages_there_ = most_ = static_cast<std::int64_t>(users_.pages());
   // What comes from the system with each pass comes by large pages, with fewer faults.
-  if (!users_.empty()) (void)::madvise(begin_, last - first, MADV_HUGEPAGE);
+  if (users_.pages() > 0) (void)::madvise(begin_, last - first, MADV_HUGEPAGE);
 }
 
 ArenaPages::~ArenaPages() {
   release();
-  allow({0, users_.size()}, true);
+  allow({0, users_.pages()}, true);
 }
 
 void ArenaPages::take(const RangeSet& elements) { (void)bring(elements); }
 
 void ArenaPages::take_zeros(const RangeSet& elements) {
   std::vector<ArenaRange> zeros;
-  for (const Pages& pages : bring(elements)) zeros.push_back(elements_of(pages));
+  for (const PageRun& pages : bring(elements)) zeros.push_back(elements_of(pages));
   const RangeSet others = elements.without(RangeSet(std::move(zeros)));
   for (const ArenaRange& range : others.ranges())
     std::fill(arena_.data() + range.begin, arena_.data() + range.end, 0.0F);
 }
 
-std::vector<ArenaPages::Pages> ArenaPages::bring(const RangeSet& elements) {
-  std::vector<Pages> fresh;
+std::vector<PageRun> ArenaPages::bring(const RangeSet& elements) {
+  std::vector<PageRun> fresh;
   for (const ArenaRange& range : elements.ranges()) {
-    const Pages pages = pages_of(range);
-    std::size_t begin = pages.first;
-    for (std::size_t page = pages.first; page < pages.last; ++page) {
-      if (users_[page]++ == 0) continue;
-      bring({begin, page}, fresh);
-      begin = page + 1;
-    }
-    bring({begin, pages.last}, fresh);
+    for (const PageRun& absent : users_.add(pages_of(range))) bring(absent, fresh);
   }
   most_ = std::max(most_, pages_there_ + kept());
   return fresh;
 }
 
-void ArenaPages::bring(Pages absent, std::vector<Pages>& fresh) {
+void ArenaPages::bring(PageRun absent, std::vector<PageRun>& fresh) {
   if (absent.first >= absent.last) return;
   pages_there_ += static_cast<std::int64_t>(absent.count());
-  std::vector<Pages> gaps;
+  std::vector<PageRun> gaps;
   use_in_place(absent, gaps);
-  for (Pages& gap : gaps) {
+  for (PageRun& gap : gaps) {
     while (gap.first < gap.last && !spare_.empty()) {
-      Pages& spare = spare_.back();
+      PageRun& spare = spare_.back();
       const std::size_t count = std::min(gap.count(), spare.count());
       if (!move({spare.last - count, spare.last}, {gap.first, gap.first + count})) {
         release();
@@ -77,10 +70,10 @@ void ArenaPages::bring(Pages absent, std::vector<Pages>& fresh) {
 }
 
 // Spare pages that are wanted where they are stay there. `gaps` gets the others that are wanted.
-void ArenaPages::use_in_place(Pages absent, std::vector<Pages>& gaps) {
-  std::vector<Pages> left, used;
-  for (const Pages& spare : spare_) {
-    const Pages both{std::max(spare.first, absent.first), std::min(spare.last, absent.last)};
+void ArenaPages::use_in_place(PageRun absent, std::vector<PageRun>& gaps) {
+  std::vector<PageRun> left, used;
+  for (const PageRun& spare : spare_) {
+    const PageRun both{std::max(spare.first, absent.first), std::min(spare.last, absent.last)};
     if (both.first >= both.last) {
       left.push_back(spare);
       continue;
@@ -90,9 +83,9 @@ void ArenaPages::use_in_place(Pages absent, std::vector<Pages>& gaps) {
     if (both.last < spare.last) left.push_back({both.last, spare.last});
   }
   spare_ = std::move(left);
-  std::ranges::sort(used, {}, &Pages::first);
+  std::ranges::sort(used, {}, &PageRun::first);
   std::size_t begin = absent.first;
-  for (const Pages& pages : used) {
+  for (const PageRun& pages : used) {
     if (begin < pages.first) gaps.push_back({begin, pages.first});
     begin = pages.last;
   }
@@ -100,7 +93,7 @@ void ArenaPages::use_in_place(Pages absent, std::vector<Pages>& gaps) {
 }
 
 // False where the kernel cannot do so (before Linux 5.7, or with too many mappings).
-bool ArenaPages::move(Pages kept, Pages absent) const {
+bool ArenaPages::move(PageRun kept, PageRun absent) const {
   const std::size_t bytes = kept.count() * page_bytes();
   // The old addresses stay the arena's, without memory: no other thread can get them.
   if (::mremap(at(kept.first), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
@@ -114,71 +107,63 @@ bool ArenaPages::move(Pages kept, Pages absent) const {
 
 void ArenaPages::give_back(const RangeSet& elements) {
   for (const ArenaRange& range : elements.ranges()) {
-    const Pages pages = pages_of(range);
-    std::size_t begin = pages.first;
-    for (std::size_t page = pages.first; page < pages.last; ++page) {
-      CHECK(users_[page] > 0);
-      if (--users_[page] == 0) continue;
-      let_go({begin, page});
-      begin = page + 1;
-    }
-    let_go({begin, pages.last});
+    for (const PageRun& unused : users_.remove(pages_of(range))) let_go(unused);
   }
 }
 
-void ArenaPages::let_go(Pages pages) {
+void ArenaPages::let_go(PageRun pages) {
   if (pages.first >= pages.last) return;
   pages_there_ -= static_cast<std::int64_t>(pages.count());
   const auto keep =
       std::min<std::size_t>(pages.count(), static_cast<std::size_t>(may_keep_ - kept()));
-  const Pages spare{pages.first, pages.first + keep};
+  const PageRun spare{pages.first, pages.first + keep};
   drop({spare.last, pages.last});
   allow(pages, false);
   if (keep > 0) spare_.push_back(spare);
 }
 
 void ArenaPages::release() {
-  for (const Pages& pages : spare_) drop(pages);
+  for (const PageRun& pages : spare_) drop(pages);
   spare_.clear();
 }
 
 std::int64_t ArenaPages::kept() const {
   std::int64_t count = 0;
-  for (const Pages& pages : spare_) count += static_cast<std::int64_t>(pages.count());
+  for (const PageRun& pages : spare_) count += static_cast<std::int64_t>(pages.count());
   return count;
 }
 
-void ArenaPages::forget(const ArenaRange& range) const {
+void ArenaPages::forget(const ArenaRange& range) {
   const std::size_t first = pages_of({0, range.begin}).last;  // behind those that hold more
   const std::size_t last = pages_of({range.end, range.end}).first;
   drop({first, last});
 }
 
-ArenaRange ArenaPages::elements_of(Pages pages) const {
+ArenaRange ArenaPages::elements_of(PageRun pages) const {
   const std::int64_t before = reinterpret_cast<float*>(begin_) - arena_.data();
   return {before + static_cast<std::int64_t>(pages.first) * page_elements_,
           before + static_cast<std::int64_t>(pages.last) * page_elements_};
 }
 
 // Those that hold some of it and nothing but the arena.
-ArenaPages::Pages ArenaPages::pages_of(const ArenaRange& range) const {
+PageRun ArenaPages::pages_of(const ArenaRange& range) const {
   const auto offset = [&](std::int64_t element) {
     return reinterpret_cast<const std::byte*>(arena_.data() + element) - begin_;
   };
   const std::ptrdiff_t bytes = page_elements_ * static_cast<std::ptrdiff_t>(sizeof(float));
   const std::ptrdiff_t first = std::max<std::ptrdiff_t>(offset(range.begin), 0) / bytes;
   const std::ptrdiff_t last = (std::max<std::ptrdiff_t>(offset(range.end), 0) + bytes - 1) / bytes;
-  const auto count = std::ssize(users_);
+  const auto count = static_cast<std::ptrdiff_t>(users_.pages());
   return {static_cast<std::size_t>(std::min<std::ptrdiff_t>(first, count)),
           static_cast<std::size_t>(std::min<std::ptrdiff_t>(last, count))};
 }
 
-void ArenaPages::drop(Pages pages) const {
+void ArenaPages::drop(PageRun pages) const {
   if (pages.first >= pages.last) return;
   CHECK(::madvise(at(pages.first), pages.count() * page_bytes(), MADV_DONTNEED) == 0);
 }
 
-void ArenaPages::allow(Pages pages, bool use) const {
+void ArenaPages::allow(PageRun pages, bool use) const {
   if (pages.first >= pages.last) return;
   CHECK(::mprotect(at(pages.first), pages.count() * page_bytes(),
                    use ? PROT_READ | PROT_WRITE : PROT_NONE) == 0);

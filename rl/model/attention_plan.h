@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "rl/model/forward.h"
+#include "rl/model/attention_shape.h"
+#include "rl/model/row_layout.h"
 
 namespace rl::forward {
 

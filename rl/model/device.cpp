@@ -16,6 +16,7 @@
 #include <mutex>
 
 #include "rl/cuda/loaded_library.h"
+#include "rl/cuda/virtual_memory.h"
 
 namespace rl {
 namespace {
@@ -114,6 +115,10 @@ void open_devices_before_training() {
   (void)once;
 }
 
+std::string device_kind(const at::Device& device) {
+  return c10::DeviceTypeName(device.type(), /*lower_case=*/true);
+}
+
 std::optional<DeviceRoom> device_room(const at::Device& device) {
   auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
   if (device.is_cpu() || allocator == nullptr) return std::nullopt;
@@ -124,6 +129,17 @@ std::optional<DeviceRoom> device_room(const at::Device& device) {
   } catch (const c10::Error&) {
     return std::nullopt;
   }
+}
+
+std::optional<std::int64_t> peak_device_bytes(const at::Device& device) {
+  auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
+  if (device.is_cpu() || allocator == nullptr) return std::nullopt;
+  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const std::int64_t tensors = allocator->getDeviceStats(device.index()).reserved_bytes[kAll].peak;
+  if (tensors == 0) return std::nullopt;
+  const runtime::Result<std::shared_ptr<VirtualMemory>> pages =
+      virtual_memory_of(device_kind(device), device.index());
+  return tensors + (pages.ok() ? static_cast<std::int64_t>((*pages)->most_bytes()) : 0);
 }
 
 void set_matmul_precision(const std::string& precision) {

@@ -18,6 +18,9 @@ namespace rl {
 /// message says which.
 runtime::Result<at::Device> find_device(const std::string& name);
 
+/// "cuda", or what the plugin calls itself.
+std::string device_kind(const at::Device& device);
+
 /// To be called before a process first computes gradients: LibTorch decides then, once and for all,
 /// whether it has CUDA. Opens its library where there is one, the driver is installed and
 /// CUDA_VISIBLE_DEVICES does not hide all. Any thread; cheap but for the first time.
@@ -31,6 +34,10 @@ struct DeviceRoom {
 
 /// Nothing: the CPU, or a device whose allocator does not say.
 std::optional<DeviceRoom> device_room(const at::Device& device);
+
+/// The most memory of the device that this process has had, its allocator's cache included.
+/// Nothing: the CPU, or a device whose allocator does not say.
+std::optional<std::int64_t> peak_device_bytes(const at::Device& device);
 
 /// How products of fp32 matrices are computed on CUDA: "highest" (fp32), "high" (TF32: 10 bits of
 /// fraction, several times as fast), "medium". Of the process; for CUDA alone, since the CPU's

@@ -165,7 +165,7 @@ std::pair<at::Tensor, at::Tensor> Rows::angles(at::Device device) const {
 const PaddedAttention& Rows::padded(const AttentionShape& shape, at::Device device) const {
   for (const auto& one : padded_)
     if (one->serves(shape, device)) return *one;
-  padded_.push_back(std::make_shared<const PaddedAttention>(*this, shape, device));
+  padded_.push_back(std::make_shared<const PaddedAttention>(layout(), shape, device));
   return *padded_.back();
 }
 

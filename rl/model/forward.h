@@ -13,26 +13,16 @@
 #include <utility>
 #include <vector>
 
-#include "rl/kernel/attention.h"
 #include "rl/kernel/elementwise.h"
+#include "rl/model/attention_shape.h"
 #include "rl/model/packed_batch.h"
 #include "rl/model/pass_options.h"
 #include "rl/model/rope.h"
+#include "rl/model/row_layout.h"
 #include "rl/model/row_sums.h"
 
 namespace rl::forward {
 
-/// A sequence of a packed batch: its tokens, and those of them that have their own rows.
-struct RowSequence {
-  std::int64_t first_token = 0;
-  std::int64_t tokens = 0;
-  std::int64_t first_row = 0;
-  std::int64_t shared = 0;  // leading tokens whose rows are those of the sequence before it
-
-  std::int64_t rows() const { return tokens - shared; }
-};
-
-struct AttentionShape;
 class PaddedAttention;
 
 /// What a pass knows about its rows, computed once.
@@ -40,8 +30,7 @@ struct Rows {
   std::vector<std::int32_t> ids;        // [T]
   std::vector<std::int32_t> positions;  // [T] within the sequence
   std::vector<RowSequence> sequences;  // [B]; empty when the keys are not those of these rows alone
-  std::vector<std::int32_t>
-      row_of;  // of each token of the batch; empty: every token is a row, in their order
+  std::vector<std::int32_t> row_of;    // see RowLayout
   std::vector<std::int32_t> rope_rows;  // [T] of the tables below
   std::shared_ptr<const RopeTables> rope;
 
@@ -54,12 +43,11 @@ struct Rows {
        std::span<const std::int64_t> lengths, const Rope& rotary);
 
   std::int64_t count() const { return static_cast<std::int64_t>(ids.size()); }
-  bool shared() const { return !row_of.empty(); }
-
+  /// As long as these rows.
+  RowLayout layout() const { return {count(), sequences, row_of}; }
+  bool shared() const { return layout().shared(); }
   /// The row of a token of the batch.
-  std::int64_t row(std::int64_t token) const {
-    return shared() ? row_of[static_cast<std::size_t>(token)] : token;
-  }
+  std::int64_t row(std::int64_t token) const { return layout().row(token); }
 
   /// Cosines of the rows' angles, twice, and their sines, first negated: [T, 1, 2 * half], copied
   /// to a device once. One thread at a time.
@@ -129,35 +117,6 @@ at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b
 /// on.
 at::Tensor rope(const PassContext& pass, const Rows& rows, const at::Tensor& x, std::int64_t heads,
                 bool backwards = false, std::int64_t first = 0);
-
-struct AttentionShape {
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  float scale = 0;    // of the scores
-  float softcap = 0;  // see kernel::AttentionShape
-  std::int64_t window = 0;
-
-  bool operator==(const AttentionShape&) const = default;
-
-  kernel::AttentionShape of_kernel() const {
-    return {.heads = heads,
-            .kv_heads = kv_heads,
-            .head_dim = head_dim,
-            .scale = scale,
-            .softcap = softcap,
-            .window = window};
-  }
-  /// The first token that the one at `query` sees.
-  std::int64_t first_key(std::int64_t query) const {
-    return window > 0 && query + 1 > window ? query + 1 - window : 0;
-  }
-};
-
-struct Attended {
-  at::Tensor y;               // [T, H * D]
-  at::Tensor log_normalizer;  // [T, H]: log of the sum of exponentials of each query's scores
-};
 
 /// The rows of x [T, O] token by token of the batch: keys or values of sequences that share rows.
 at::Tensor by_token(const PassContext& pass, const Rows& rows, const at::Tensor& x);

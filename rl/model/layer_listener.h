@@ -11,6 +11,8 @@ class LayerListener {
  public:
   virtual ~LayerListener() = default;
 
+  /// A pass is about to begin. `another_follows`: the next one does at once, with the same weights.
+  virtual void before_pass(bool /*another_follows*/) {}
   /// The pass is about to read the layer's weights.
   virtual void before_forward(std::int64_t /*layer*/) {}
   /// The gradients of all later layers are there, and none of this layer.

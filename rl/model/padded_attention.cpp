@@ -23,8 +23,8 @@ namespace rl::forward {
 // Writes the tables on the host.
 class PaddedAttention::Builder {
  public:
-  Builder(const Rows& rows, const AttentionShape& shape)
-      : rows_(rows), kv_heads_(shape.kv_heads), slot_of_row_(rows.count() * shape.kv_heads) {}
+  Builder(const RowLayout& rows, const AttentionShape& shape)
+      : rows_(rows), kv_heads_(shape.kv_heads), slot_of_row_(rows.rows * shape.kv_heads) {}
 
   Batch add(const AttentionBatch& plan) {
     Batch batch{.pieces = plan.count(), .queries = plan.queries, .keys = plan.keys};
@@ -98,20 +98,19 @@ class PaddedAttention::Builder {
         push(rows_.row(first + std::min(i, piece.keys - 1)) * kv_heads_ + head);
   }
 
-  const Rows& rows_;
+  const RowLayout rows_;
   const std::int64_t kv_heads_;
   std::int64_t query_slots_ = 0;
   std::vector<std::int32_t> slot_of_row_;
   std::vector<std::int32_t> tables_;
 };
 
-PaddedAttention::PaddedAttention(const Rows& rows, const AttentionShape& shape, at::Device device,
-                                 const AttentionLimits& limits)
+PaddedAttention::PaddedAttention(const RowLayout& rows, const AttentionShape& shape,
+                                 at::Device device, const AttentionLimits& limits)
     : shape_(shape),
       group_(shape.heads / shape.kv_heads),
-      rows_(rows.count() * shape.kv_heads),
-      tokens_(rows.shared() ? static_cast<std::int64_t>(rows.row_of.size()) * shape.kv_heads
-                            : rows_) {
+      rows_(rows.rows * shape.kv_heads),
+      tokens_(rows.tokens() * shape.kv_heads) {
   Builder build(rows, shape);
   std::int64_t cells = 0;
   for (const AttentionBatch& plan : plan_attention(rows.sequences, shape, limits)) {

@@ -5,11 +5,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "rl/model/attention_plan.h"
-#include "rl/model/forward.h"
+#include "rl/model/attention_shape.h"
+#include "rl/model/row_layout.h"
 
 namespace rl::forward {
 
@@ -30,7 +32,8 @@ struct AttentionGradients {
 /// shape share. Copied to the device once, in one piece.
 class PaddedAttention {
  public:
-  PaddedAttention(const Rows& rows, const AttentionShape& shape, at::Device device,
+  /// `rows` is read here alone.
+  PaddedAttention(const RowLayout& rows, const AttentionShape& shape, at::Device device,
                   const AttentionLimits& limits = {});
   PaddedAttention(const PaddedAttention&) = delete;
   PaddedAttention& operator=(const PaddedAttention&) = delete;

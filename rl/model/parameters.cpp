@@ -14,7 +14,9 @@
 #include <utility>
 
 #include "rl/mesh/range_pieces.h"
+#include "rl/model/device_arena.h"
 #include "rl/model/family.h"
+#include "rl/model/guarded.h"
 #include "rl/model/read_parameter.h"
 #include "rl/weights/piece_reader.h"
 #include "rl/weights/weight_source.h"
@@ -264,6 +266,31 @@ Parameters Parameters::clone() const { return Parameters(specs_, arena_.clone())
 
 Parameters Parameters::to(at::Device device) const {
   return Parameters(specs_, arena_.to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true));
+}
+
+Result<Parameters> Parameters::to_pages(at::Device device, const RangeSet& part) const {
+  Result<std::shared_ptr<DeviceArena>> pages =
+      DeviceArena::make(device, arena_.numel(), part.intersected({{0, arena_.numel()}}));
+  if (!pages.ok()) return pages.status();
+  return guarded<Parameters>("weights on their way to " + device.str(), [&] {
+    for (const ArenaRange& range : part.ranges())
+      (*pages)
+          ->elements()
+          .narrow(0, range.begin, range.size())
+          .copy_(arena_.narrow(0, range.begin, range.size()));
+    Parameters there(specs_, (*pages)->tensor());
+    there.pages_ = *std::move(pages);
+    return there;
+  });
+}
+
+Result<Parameters> Parameters::in_pages(std::vector<ParameterSpec> layout, at::Device device) {
+  Result<std::shared_ptr<DeviceArena>> pages =
+      DeviceArena::make(device, arena_elements(layout), {});
+  if (!pages.ok()) return pages.status();
+  Parameters there(std::move(layout), (*pages)->tensor());
+  there.pages_ = *std::move(pages);
+  return there;
 }
 
 const ParameterSpec* Parameters::find(std::string_view name) const {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,7 @@
 
 namespace rl {
 
+class DeviceArena;
 class WeightSource;
 
 /// Where one parameter lies in the arena.
@@ -98,6 +100,14 @@ class Parameters {
   /// The same parameters in a new arena on `device`.
   Parameters to(at::Device device) const;
 
+  /// The same in an arena that comes by pages, of which only `part` is there. Errors: those of
+  /// DeviceArena::make() and of caught_status().
+  runtime::Result<Parameters> to_pages(at::Device device, const RangeSet& part) const;
+  /// An arena of that layout that comes by pages, without memory yet. Errors: the same.
+  static runtime::Result<Parameters> in_pages(std::vector<ParameterSpec> layout, at::Device device);
+  /// nullptr: the arena does not come by pages of a device.
+  const std::shared_ptr<DeviceArena>& pages() const { return pages_; }
+
   /// fp32 [arena_size()], contiguous. Writing through it changes the model.
   const at::Tensor& arena() const { return arena_; }
   std::int64_t arena_size() const { return arena_.numel(); }
@@ -122,6 +132,7 @@ class Parameters {
 
   std::vector<ParameterSpec> specs_;
   at::Tensor arena_;
+  std::shared_ptr<DeviceArena> pages_;
   std::int64_t count_ = 0;
   std::unordered_map<std::string, std::size_t> index_;
 };

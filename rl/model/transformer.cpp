@@ -41,6 +41,7 @@ Result<Parameters> load_parameters(const ModelConfig& config, const std::filesys
   if (options.part) part.only = options.part(config);
   Result<Parameters> parameters = Parameters::load(config, model, part);
   if (!parameters.ok() || device->is_cpu()) return parameters;
+  if (part.only) return parameters->to_pages(*device, *part.only);
   return guarded<Parameters>("the weights of " + model.string(),
                              [&] { return parameters->to(*device); });
 }
@@ -126,6 +127,10 @@ void Transformer::stop_telling(LayerListener& listener) {
   tell_graphs();
 }
 
+void Transformer::begin_pass(bool another_follows) const {
+  for (LayerListener* listener : listeners_) listener->before_pass(another_follows);
+}
+
 void Transformer::end_pass() const {
   for (LayerListener* listener : listeners_) listener->after_pass();
 }
@@ -150,14 +155,20 @@ Status Transformer::idle_backward() const {
   });
 }
 
-void Transformer::enable_gradients() {
+void Transformer::enable_gradients(GradientMemory memory) {
   if (gradients_enabled()) return;
   open_devices_before_training();
-  const Parameters& trained = trained_parameters();
-  Parameters gradients = Parameters::zeros({trained.specs().begin(), trained.specs().end()});
-  if (!parameters_.arena().device().is_cpu())
-    gradients = gradients.to(parameters_.arena().device());
-  gradients_.emplace(used_, std::make_unique<GradientArena>(std::move(gradients)));
+  const at::Device device = parameters_.arena().device();
+  const std::span<const ParameterSpec> trained = trained_parameters().specs();
+  const std::vector<ParameterSpec> layout(trained.begin(), trained.end());
+  const auto on_device = [&]() -> Parameters {
+    if (memory == GradientMemory::kWhole) return Parameters::zeros(layout).to(device);
+    Result<Parameters> paged = Parameters::in_pages(layout, device);
+    throw_unless_ok(paged.status());
+    return *std::move(paged);
+  };
+  gradients_.emplace(used_, std::make_unique<GradientArena>(
+                                device.is_cpu() ? Parameters::zeros(layout) : on_device()));
   rebuild();
 }
 

@@ -26,6 +26,9 @@
 
 namespace rl {
 
+/// How the memory of gradients on a device comes.
+enum class GradientMemory { kWhole, kByPages };
+
 class Graph;
 class LayerListener;
 class PassTeam;
@@ -86,7 +89,8 @@ struct TransformerOptions {
   int threads = 0;  // of the kernels' pool; 0 takes at::get_num_threads(), which backward uses
   // The device for the weights of a loaded model, see find_device(); empty: the CPU.
   std::string device = {};
-  /// Which ranges of a loaded model's arena to read, see LoadOptions::only; null: all.
+  /// Which ranges of a loaded model's arena to read, see LoadOptions::only; null: all. On another
+  /// device than the CPU the arena comes by pages then, see DeviceArena.
   std::function<RangeSet(const ModelConfig&)> part = {};
 };
 
@@ -134,6 +138,10 @@ class Transformer {
   /// Notifies `listener` of passes until stop_telling(), which must not be called during a pass.
   void tell(LayerListener& listener);
   void stop_telling(LayerListener& listener);
+
+  /// Notifies the listeners that a pass is about to begin, for makers of several passes in a row;
+  /// see LayerListener.
+  void begin_pass(bool another_follows) const;
 
   /// Notifies the listeners that a pass and its backward pass have ended; see LayerListener.
   void end_pass() const;
@@ -195,8 +203,9 @@ class Transformer {
   DropoutPasses& dropout_passes() const { return dropout_passes_; }
 
   /// Allocates the gradient arena (zeros) of trained_parameters(). Without it the model is frozen
-  /// and no pass builds a graph.
-  void enable_gradients();
+  /// and no pass builds a graph. By pages on a device, it has no memory yet. Throws what ATen
+  /// throws, and a StatusException: those of DeviceArena::make().
+  void enable_gradients(GradientMemory memory = GradientMemory::kWhole);
   bool gradients_enabled() const { return gradients_.contains(used_); }
 
   /// The sum of gradients since zero_gradients(), read-only. A bug unless they are enabled.

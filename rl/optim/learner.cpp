@@ -97,7 +97,6 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
       layer_pulse_(*communicator_),
       options_(options) {
   if (communicator_->size() == 1) options_.zero = ZeroLevel::kNone;
-  CHECK(options_.zero <= ZeroLevel::kMoments || model_->parameters().arena().device().is_cpu());
   if (options_.compression.is_on()) {
     CHECK(options_.zero <= ZeroLevel::kMoments);
     CHECK(ranks.team == nullptr);
@@ -109,18 +108,16 @@ Learner::Learner(std::unique_ptr<Transformer> model, TrainingRanks ranks,
     options_.zero = std::max(options_.zero, ZeroLevel::kGradients);
   }
   model_->tell(layer_pulse_);
-  model_->enable_gradients();
+  const bool by_units = has_unit_shards();
+  model_->enable_gradients(by_units ? GradientMemory::kByPages : GradientMemory::kWhole);
+  keep_weights_on_host();
   shards_ = make_shards();
   all_ = PackedRanges({{0, model_->trained_parameters().arena_size()}});
-  const at::Tensor& arena = model_->trained_parameters().arena();
-  if (!arena.device().is_cpu()) {
-    host_weights_ = arena.to(at::kCPU);
-    host_gradients_ = at::empty_like(host_weights_);
-  }
+  if (host_weights_.defined() && !by_units) host_gradients_ = at::empty_like(host_weights_);
   reset_optimizer();
   begin_step();
   if (weights_are_sharded()) unit_weights_->scatter();
-  offload_ = std::make_unique<Offload>(*model_, options_.offload,
+  offload_ = std::make_unique<Offload>(*model_, what_leaves(),
                                        adapter() == nullptr ? host_weights_ : at::Tensor());
 }
 
@@ -133,7 +130,27 @@ Pulse Learner::pulse() const {
 
 Learner::~Learner() { model_->stop_telling(layer_pulse_); }
 
-// Next to an adapter, which is small, only the weights that it stands next to are kept by units.
+// Whether gradients are added up by units: not those of an adapter, which is small.
+bool Learner::has_unit_shards() const {
+  return options_.zero >= ZeroLevel::kGradients && adapter() == nullptr;
+}
+
+// Of what is on a device and does not leave it for its ranks' parts.
+void Learner::keep_weights_on_host() {
+  const at::Tensor& arena = model_->trained_parameters().arena();
+  const bool is_whole = adapter() != nullptr || options_.zero < ZeroLevel::kWeights;
+  if (!arena.device().is_cpu() && is_whole) host_weights_ = arena.to(at::kCPU);
+}
+
+// What comes by units has left its device between passes.
+OffloadOptions Learner::what_leaves() const {
+  OffloadOptions leaves = options_.offload;
+  if (weights_are_sharded()) leaves.parameters = false;
+  if (shards_->sums_in_passes()) leaves.gradients = false;
+  return leaves;
+}
+
+// Next to an adapter only the weights that it stands next to are kept by units.
 std::unique_ptr<StepShards> Learner::make_shards() {
   const ZeroLevel level = options_.zero;
   const bool reads_part = team_ && options_.sharing.cuts_weights();
@@ -154,6 +171,7 @@ std::unique_ptr<StepShards> Learner::make_unit_shards(ZeroLevel level) {
   UnitWeightsOptions weights{.stays = level == ZeroLevel::kGradients,
                              .reshard_after_forward = options_.reshard_after_forward,
                              .shard_ranks = group};
+  if (weights.stays) weights.host_copy = host_weights_;
   TeamParts teams;
   if (team_) {
     const std::span<const ParameterSpec> specs = model_->parameters().specs();
@@ -223,11 +241,12 @@ Result<OptimizerReport> Learner::take_step(double learning_rate) {
   forget_collected();
   // A worker without samples has made no pass; what comes late would be the old weights.
   if (const Status there = offload_->await(); !there.ok()) return there;
-  const std::span<float> gradients =
-      shards_->is_summed()
-          ? elements_of(host_gradients_.defined() ? host_gradients_
-                                                  : model_->gradient_arena().memory().arena())
-          : host_gradients();
+  std::span<float> gradients;
+  if (!shards_->is_summed())
+    gradients = host_gradients();
+  else if (!shards_->sums_in_passes())
+    gradients = elements_of(host_gradients_.defined() ? host_gradients_
+                                                      : model_->gradient_arena().memory().arena());
   if (communicator_->size() > 1 && !shards_->is_summed()) {
     // The others' rows and experts are not this rank's.
     if (!host_gradients_.defined()) model_->gradient_arena().overwritten();
@@ -246,12 +265,14 @@ Result<OptimizerReport> Learner::take_step(double learning_rate) {
   if (!report.skipped) {
     const profile::Span span("optimizer step");
     const double scale = clip_factor(report.grad_norm, options_.grad_norm_max);
-    const std::span<float> all = elements_of(weights());
+    const std::span<float> all =
+        shards_->sums_in_passes() ? std::span<float>() : elements_of(weights());
     const Status taken =
         shards_->step(*optimizer_, model_->pool(), all, gradients,
                       static_cast<float>(learning_rate), static_cast<float>(scale));
     if (!taken.ok()) return taken;
-    if (host_weights_.defined()) model_->trained_parameters().arena().copy_(host_weights_);
+    if (host_weights_.defined() && !shards_->sums_in_passes())
+      model_->trained_parameters().arena().copy_(host_weights_);
   }
   const profile::Span span("zero gradients");
   shards_->end_step();

@@ -42,12 +42,11 @@ struct LearnerOptions {
   AdamWOptions adamw;  // of kMuon, too: what is no matrix
   SgdOptions sgd;
   MuonOptions muon;
-  bool decay_norms = false;           // weight decay of norms and biases, too
-  double grad_norm_max = 1.0;         // gradients are scaled down to it; 0: never
-  ZeroLevel zero = ZeroLevel::kNone;  // see OptimizerShards and UnitShards; on another device than
-                                      // the CPU at most kMoments
-  std::int64_t shard_ranks = 0;       // at ZeroLevel::kWeights; see UnitWeightsOptions
-  bool reshard_after_forward = true;  // at ZeroLevel::kWeights; see UnitWeightsOptions
+  bool decay_norms = false;                // weight decay of norms and biases, too
+  double grad_norm_max = 1.0;              // gradients are scaled down to it; 0: never
+  ZeroLevel zero = ZeroLevel::kNone;       // see OptimizerShards and UnitShards
+  std::int64_t shard_ranks = 0;            // at ZeroLevel::kWeights; see UnitWeightsOptions
+  bool reshard_after_forward = true;       // at ZeroLevel::kWeights; see UnitWeightsOptions
   GradientCompressionOptions compression;  // up to ZeroLevel::kMoments, without a team
   PassSharing sharing;                     // who makes TrainingRanks reads how many ranks there are
   OffloadOptions offload;                  // of a model on a device
@@ -144,12 +143,13 @@ class Learner {
   /// one from now on.
   void begin_leaf(std::int64_t leaf);
 
-  /// Whether the next pass must be told to be a leaf's last one: gradients are added up in it.
+  /// Whether it must be told which pass is a leaf's last one: gradients are added up in it.
   bool sums_in_passes() const { return shards_->sums_in_passes(); }
-  /// It is: of the round whose leaves `adds` tells; see add_round(), which follows. Without rounds
-  /// all ranks' leaves are added, in one last round.
-  void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round) {
-    shards_->expect_last_pass(adds, last_round);
+  /// It is the one behind the next `passes_before`: of the round whose leaves `adds` tells; see
+  /// add_round(), which follows. Without rounds all ranks' leaves are added, in one last round.
+  void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round,
+                        std::size_t passes_before = 0) {
+    shards_->expect_last_pass(adds, last_round, passes_before);
   }
 
   /// Elements of sharded weights that had memory at most since the last call, for tests of it; -1
@@ -206,6 +206,9 @@ class Learner {
   const at::Tensor& weights() const;
   LearnerState state() const;
   LearnerPart part() const;
+  bool has_unit_shards() const;
+  void keep_weights_on_host();
+  OffloadOptions what_leaves() const;
   std::unique_ptr<StepShards> make_shards();
   std::unique_ptr<StepShards> make_unit_shards(ZeroLevel level);
   void forget_collected();

@@ -1,6 +1,7 @@
 // StepShards: the division of an optimizer step over the ranks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,7 +30,8 @@ class StepShards {
   /// Whether the passes themselves add up gradients, so that they must be told which is the last
   /// one of a leaf. The calls below then look at no gradients.
   virtual bool sums_in_passes() const { return false; }
-  virtual void expect_last_pass(std::span<const std::uint8_t> /*adds*/, bool /*last_round*/) {}
+  virtual void expect_last_pass(std::span<const std::uint8_t> /*adds*/, bool /*last_round*/,
+                                std::size_t /*passes_before*/) {}
 
   /// Adds up the gradients of a round, of the ranks with a 1 in `adds`, behind those of the rounds
   /// before; see GradientRound. Before the last round `gradients` stay as they are.

@@ -31,8 +31,9 @@ class UnitShards final : public StepShards {
   const PackedRanges& home() const override;
   std::span<const PackedRanges> homes() const override { return homes_; }
   bool sums_in_passes() const override { return true; }
-  void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round) override {
-    sums_.expect_last_pass(adds, last_round);
+  void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round,
+                        std::size_t passes_before) override {
+    sums_.expect_last_pass(adds, last_round, passes_before);
   }
   runtime::Status add_round(std::span<float> gradients, std::span<const std::uint8_t> adds,
                             bool last) override;

@@ -19,10 +19,11 @@ UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<con
       model_(model),
       teams_(teams),
       packed_(homes[static_cast<std::size_t>(communicator.rank())]),
-      arena_(elements_of(model.gradient_arena().memory().arena())),
+      memory_(pass_memory_of(
+          model.gradient_arena().memory(),
+          largest_layer(units, [](const ArenaUnit& unit) { return unit.own.elements(); }))),
+      arena_(memory_->host()),
       sum_(static_cast<std::size_t>(packed_.elements())),
-      pages_(arena_,
-             largest_layer(units, [](const ArenaUnit& unit) { return unit.own.elements(); })),
       coming_(communicator) {
   for (const ArenaUnit& place : units) {
     Unit& unit = units_.emplace_back(Unit{place, {}, false});
@@ -36,7 +37,7 @@ UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<con
     for (const ArenaRange& range : left.ranges()) add_part(unit, range, 0, homes);
   }
   model_.gradient_arena().drop();
-  pages_.give_back({{0, std::ssize(arena_)}});
+  memory_->give_back({{0, std::ssize(arena_)}});
   model_.tell(*this);
 }
 
@@ -67,11 +68,13 @@ std::vector<std::uint8_t> UnitSums::adds_of(int position) const {
 
 UnitSums::~UnitSums() { model_.stop_telling(*this); }
 
-void UnitSums::expect_last_pass(std::span<const std::uint8_t> adds, bool last_round) {
+void UnitSums::expect_last_pass(std::span<const std::uint8_t> adds, bool last_round,
+                                std::size_t passes_before) {
   CHECK(adds.size() == static_cast<std::size_t>(communicator_.size()));
   CHECK(!complete_);
   adds_.assign(adds.begin(), adds.end());
   last_round_ = last_round;
+  passes_before_ = passes_before;
   next_ = static_cast<int>(units_.size());
 }
 
@@ -93,23 +96,26 @@ void UnitSums::before_backward(std::int64_t layer) {
 }
 
 void UnitSums::after_pass() {
-  if (adds_.empty()) return;
+  if (!is_adding()) {
+    if (passes_before_ > 0) --passes_before_;
+    return;
+  }
   sum_down_to(0);
   finish_sum();
   coming_.release();
-  pages_.release();
+  memory_->release();
   adds_.clear();
   complete_ = last_round_;
 }
 
 void UnitSums::sum_down_to(int unit) {
-  if (adds_.empty()) return;
+  if (!is_adding()) return;
   while (next_ > unit) sum(units_[static_cast<std::size_t>(--next_)]);
 }
 
 void UnitSums::open(Unit& unit) {
   if (unit.there) return;
-  pages_.take_zeros(unit.place.own);
+  memory_->take_zeros(unit.place.own);
   unit.there = true;
 }
 
@@ -120,6 +126,7 @@ void UnitSums::sum(Unit& unit) {
   GradientArena& gradients = model_.gradient_arena();
   open(unit);
   for (const ArenaRange& range : unit.place.own.ranges()) gradients.settle(range);
+  memory_->bring_down(unit.place.own);
   const std::string what = "gradients of " + unit.place.name;
   if (unit.place.own.elements() <= kInOneExchange) {
     std::vector<SliceSums::Part> parts;
@@ -145,7 +152,8 @@ void UnitSums::finish_sum() {
 
 void UnitSums::drop(Unit& unit) {
   for (const ArenaRange& range : unit.place.own.ranges()) model_.gradient_arena().drop(range);
-  pages_.give_back(unit.place.own);
+  memory_->close_host(unit.place.own);
+  memory_->give_back(unit.place.own);
   unit.there = false;
 }
 

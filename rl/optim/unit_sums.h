@@ -2,7 +2,9 @@
 // them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,9 +13,9 @@
 #include "rl/comm/slice_sums.h"
 #include "rl/mesh/packed_ranges.h"
 #include "rl/mesh/unit_homes.h"
-#include "rl/model/arena_pages.h"
 #include "rl/model/arena_units.h"
 #include "rl/model/layer_listener.h"
+#include "rl/model/pass_memory.h"
 #include "rl/model/transformer.h"
 #include "runtime/core/result.h"
 
@@ -33,8 +35,8 @@ struct TeamParts {
 /// ZeRO-2 (Rajbhandari et al. 2020, arXiv:1910.02054): each rank keeps the sum of its homes alone,
 /// packed. What its passes add up has memory only until the unit is through the last one of them.
 /// It goes to the homes while the next unit computes. All ranks make the same passes, idle ones
-/// where they have no rows. What fails in a pass ends it, with the errors of Communicator. Borrows
-/// everything; the gradients are on the CPU.
+/// where they have no rows. What fails in a pass ends it, with the errors of Communicator. On a
+/// device gradients come by pages (GradientMemory), and are summed on the host. Borrows everything.
 class UnitSums final : public LayerListener {
  public:
   /// Elements of a unit that goes to the homes in one exchange. They are as many as the buckets of
@@ -47,10 +49,12 @@ class UnitSums final : public LayerListener {
            std::span<const RangeSet> homes, const TeamParts& teams = {});
   ~UnitSums() override;
 
-  /// The next pass is the last one of this round's leaf. Its backward pass adds up the leaf with
+  /// Behind the next `passes_before` passes comes the last one of this round's leaf. Its backward
+  /// pass adds up the leaf with
   /// those of the ranks that have a 1 in `adds`, behind the rounds before. Another call of a step
   /// is another round. Of a team one rank at most has a 1: the one whose leaf its passes were of.
-  void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round);
+  void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round,
+                        std::size_t passes_before = 0);
 
   /// Whether all rounds of the step are added up.
   bool is_complete() const { return complete_; }
@@ -75,6 +79,7 @@ class UnitSums final : public LayerListener {
     bool there = false;  // it has memory
   };
 
+  bool is_adding() const { return !adds_.empty() && passes_before_ == 0; }
   void add_part(Unit& unit, const ArenaRange& range, int position, std::span<const RangeSet> homes);
   std::vector<std::uint8_t> adds_of(int position) const;
   void open(Unit& unit);
@@ -87,15 +92,16 @@ class UnitSums final : public LayerListener {
   Transformer& model_;
   const TeamParts teams_;
   const PackedRanges packed_;
-  std::span<float> arena_;
+  const std::unique_ptr<PassMemory> memory_;
+  const std::span<float> arena_;  // of it, on the host
   std::vector<float> sum_;
-  ArenaPages pages_;
   std::vector<Unit> units_;
   SliceSums coming_;  // of a small unit, while the passes go on
   Unit* coming_unit_ = nullptr;
   std::vector<std::uint8_t> adds_;  // of the round that is being added up; empty: none is
   bool last_round_ = false;
-  int next_ = 0;  // of the round: units from here on are added up
+  std::size_t passes_before_ = 0;  // the one in which it is
+  int next_ = 0;                   // of the round: units from here on are added up
   bool complete_ = false;
 };
 

@@ -10,7 +10,6 @@
 #include "rl/mesh/unit_homes.h"
 #include "rl/model/family.h"
 #include "rl/model/guarded.h"
-#include "rl/model/tensor_span.h"
 #include "rl/optim/home_exchange.h"
 #include "rl/profile/recorder.h"
 #include "runtime/core/check.h"
@@ -35,21 +34,31 @@ UnitWeights::UnitWeights(Communicator& communicator, Transformer& model,
       homes_(homes.begin(), homes.end()),
       copies_(group_homes(homes_, group_)),
       packed_(copies_[static_cast<std::size_t>(communicator.rank())]),
-      arena_(elements_of(model.parameters().arena())),
-      pages_(arena_, largest_layer(units_,
-                                   [this](const ArenaUnit& unit) {
-                                     return read_in_pass(communicator_.rank(), unit).elements();
-                                   })),
+      memory_(make_memory()),
+      arena_(memory_->host()),
       there_(units_.size(), 0),
       projects_embeddings_(static_cast<bool>(plan_of(model.config()).project_in)) {
   CHECK(communicator.size() % group_ == 0);
   CHECK(!options_.stays || (!has_copies() && !options_.begins_scattered));
-  if (options_.begins_scattered)
-    move_out();
-  else if (!keeps_all())
-    keep_from(arena_);
-  if (options_.stays && !keeps_all()) pages_.take(used_by(communicator.rank()));
+  if (!keeps_all()) {
+    memory_->bring_down(packed_.set());
+    if (options_.begins_scattered)
+      move_out();
+    else
+      keep_from(arena_);
+    memory_->close_host(packed_.set());
+  }
+  if (options_.stays && !keeps_all()) memory_->take(used_by(communicator.rank()));
   model_.tell(*this);
+}
+
+std::unique_ptr<PassMemory> UnitWeights::make_memory() const {
+  const Parameters& parameters = model_.parameters();
+  if (options_.host_copy.defined()) return copied_memory(parameters, options_.host_copy);
+  const auto size = [this](const ArenaUnit& unit) {
+    return read_in_pass(communicator_.rank(), unit).elements();
+  };
+  return pass_memory_of(parameters, largest_layer(units_, size));
 }
 
 RangeSet UnitWeights::used_by(int rank) const {
@@ -69,7 +78,7 @@ RangeSet UnitWeights::read_in_pass(int rank, const ArenaUnit& unit) const {
 UnitWeights::~UnitWeights() { model_.stop_telling(*this); }
 
 void UnitWeights::open() {
-  if (whole_++ == 0) pages_.take(all_of(arena_));
+  if (whole_++ == 0) memory_->take(all_of(arena_));
 }
 
 std::span<float> UnitWeights::home() {
@@ -102,7 +111,7 @@ void UnitWeights::move_out() {
   for (const ArenaRange& range : packed_.set().ranges()) {
     const std::span<const float> part = part_of(std::span<const float>(arena_), range);
     kept_.insert(kept_.end(), part.begin(), part.end());
-    pages_.forget(range);
+    memory_->forget(range);
   }
   scatter();
 }
@@ -122,10 +131,17 @@ Status UnitWeights::spread() {
   if (std::exchange(steps_, false)) {
     if (const Status copied = copy_step(); !copied.ok()) return copied;
   }
-  if (is_scattered()) return {};
+  if (is_scattered()) {
+    // Passes that were broken off may have left the old ones.
+    if (coming_ == kNone) let_go_of_all_but(kNone, kNone);
+    return {};
+  }
   for (int unit = 0; unit < std::ssize(units_); ++unit) {
+    const RangeSet arriving = read_by(communicator_.rank(), unit);
+    memory_->open_host(arriving);
     begin(unit);
     if (const Status there = communicator_.finish(transfer_); !there.ok()) return there;
+    memory_->send_up(arriving);
   }
   if (keeps_all()) std::vector<float>().swap(kept_);
   return {};
@@ -170,14 +186,14 @@ Status UnitWeights::collect(std::span<float> whole) {
 void UnitWeights::scatter() {
   CHECK(whole_ > 0);
   if (--whole_ > 0) return;
-  pages_.give_back(all_of(arena_));
-  pages_.release();
-  pages_.reset_most();
+  memory_->give_back(all_of(arena_));
+  memory_->release();
+  memory_->reset_most();
 }
 
 std::int64_t UnitWeights::most_there() {
-  const std::int64_t most = pages_.most();
-  pages_.reset_most();
+  const std::int64_t most = memory_->most();
+  memory_->reset_most();
   return most;
 }
 
@@ -187,8 +203,23 @@ void UnitWeights::before_forward(std::int64_t layer) {
   bring(unit);
   // The last layer's weights are the first that the backward pass asks for.
   if (unit + 1 == std::ssize(units_) && c10::GradMode::is_enabled()) return;
-  if (options_.reshard_after_forward || !c10::GradMode::is_enabled()) let_go_of_all_but(unit);
-  if (unit + 1 < std::ssize(units_)) fetch(unit + 1);
+  // The next one is there already where it stayed since the pass before.
+  if (options_.reshard_after_forward || !c10::GradMode::is_enabled())
+    let_go_of_all_but(unit, unit + 1);
+  if (unit + 1 < std::ssize(units_))
+    fetch(unit + 1);
+  else if (another_follows_)
+    fetch_for_next_pass();
+}
+
+// While the last unit computes: never more than two units. Tied embeddings are in the last one.
+void UnitWeights::fetch_for_next_pass() {
+  const bool tied = !units_.back().borrowed().empty() && options_.used.empty();
+  if (tied && there_[0] == 0) {
+    memory_->take(read_by(communicator_.rank(), 0));
+    there_[0] = 1;
+  }
+  fetch(1);
 }
 
 void UnitWeights::before_backward(std::int64_t layer) {
@@ -200,19 +231,24 @@ void UnitWeights::before_backward(std::int64_t layer) {
     fetch(unit - 1);
   else if (projects_embeddings_)
     bring(0);  // what widens the embeddings goes back through its weight
+  else if (another_follows_)
+    fetch(0);
 }
 
 void UnitWeights::after_pass() {
   if (!is_scattered()) return;
-  let_go_of_all_but(kNone);
-  pages_.release();
+  if (another_follows_) return let_go_of_all_but(0, 1);
+  let_go_of_all_but(kNone, kNone);
+  memory_->release();
 }
 
 // What the unit's passes read is in transit, or there.
 void UnitWeights::fetch(int unit) {
   if (coming_ == unit || there_[static_cast<std::size_t>(unit)] != 0) return;
   if (coming_ != kNone) bring(coming_);  // another pass has begun than this one
-  pages_.take(read_by(communicator_.rank(), unit));
+  const RangeSet arriving = read_by(communicator_.rank(), unit);
+  memory_->take(arriving);
+  memory_->open_host(arriving);
   there_[static_cast<std::size_t>(unit)] = 1;
   coming_ = unit;
   begin(unit);
@@ -223,12 +259,14 @@ void UnitWeights::bring(int unit) {
   if (coming_ != unit) return;
   coming_ = kNone;
   throw_unless_ok(communicator_.finish(transfer_));
+  memory_->send_up(read_by(communicator_.rank(), unit));
 }
 
-void UnitWeights::let_go_of_all_but(int unit) {
-  if (coming_ != kNone && coming_ != unit) bring(coming_);
-  for (int other = 0; other < std::ssize(units_); ++other)
-    if (other != unit) drop(other);
+void UnitWeights::let_go_of_all_but(int first, int last) {
+  const auto stays = [&](int unit) { return first <= unit && unit <= last; };
+  if (coming_ != kNone && !stays(coming_)) bring(coming_);
+  for (int unit = 0; unit < std::ssize(units_); ++unit)
+    if (!stays(unit)) drop(unit);
 }
 
 void UnitWeights::let_go_of_what_follows(int unit) {
@@ -237,7 +275,7 @@ void UnitWeights::let_go_of_what_follows(int unit) {
 
 void UnitWeights::drop(int unit) {
   if (there_[static_cast<std::size_t>(unit)] == 0) return;
-  pages_.give_back(read_by(communicator_.rank(), unit));
+  memory_->give_back(read_by(communicator_.rank(), unit));
   there_[static_cast<std::size_t>(unit)] = 0;
 }
 

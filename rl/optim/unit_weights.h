@@ -3,14 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "rl/comm/communicator.h"
 #include "rl/mesh/packed_ranges.h"
-#include "rl/model/arena_pages.h"
 #include "rl/model/arena_units.h"
 #include "rl/model/layer_listener.h"
+#include "rl/model/pass_memory.h"
 #include "rl/model/transformer.h"
 #include "runtime/core/result.h"
 
@@ -31,14 +32,17 @@ struct UnitWeightsOptions {
   /// It begins as after scatter(), and weights are never there twice: their memory in the arena
   /// goes while what the rank keeps is copied.
   bool begins_scattered = false;
+  /// Where what is read stays on a device: the same on the host, which homes are kept in.
+  at::Tensor host_copy = {};
 };
 
 /// ZeRO-3, or FSDP that reshards after the forward pass (Rajbhandari et al. 2020, arXiv:1910.02054;
 /// Zhao et al. 2023, arXiv:2304.11277). Between passes the model's arena has no memory, and the
 /// rank's part lies packed next to it. In a pass the unit that computes is there, and the next one
-/// is on its way, so that waiting hides behind computing. All ranks make the same passes, idle ones
-/// where they have no rows. What fails in a pass ends it, with the errors of Communicator. Borrows
-/// everything; the model is on the CPU.
+/// is on its way, so that waiting hides behind computing. Where another pass follows, what it
+/// begins with is on its way while this one ends. All ranks make the same passes, idle ones where
+/// they have no rows. What fails in a pass ends it, with the errors of Communicator. On a device
+/// weights come by pages, from the host, where a rank's part is. Borrows everything.
 class UnitWeights final : public LayerListener {
  public:
   /// The arena has what the homes are of, at least, and keeps its memory until the first scatter().
@@ -86,6 +90,7 @@ class UnitWeights final : public LayerListener {
   /// Elements of the arena that had memory at most, since the last call or scatter().
   std::int64_t most_there();
 
+  void before_pass(bool another_follows) override { another_follows_ = another_follows; }
   void before_forward(std::int64_t layer) override;
   void before_backward(std::int64_t layer) override;
   void after_pass() override;
@@ -98,12 +103,14 @@ class UnitWeights final : public LayerListener {
   RangeSet used_by(int rank) const;
   RangeSet read_by(int rank, int unit) const;
   RangeSet read_in_pass(int rank, const ArenaUnit& unit) const;
+  std::unique_ptr<PassMemory> make_memory() const;
   void move_out();
   void open();
   void fetch(int unit);
   void bring(int unit);
   void drop(int unit);
-  void let_go_of_all_but(int unit);
+  void fetch_for_next_pass();
+  void let_go_of_all_but(int first, int last);
   void let_go_of_what_follows(int unit);
   void begin(int unit);
 
@@ -115,13 +122,14 @@ class UnitWeights final : public LayerListener {
   const std::vector<RangeSet> homes_;   // by rank
   const std::vector<RangeSet> copies_;  // by rank: what it keeps
   const PackedRanges packed_;           // this rank's
-  std::span<float> arena_;
-  std::vector<float> kept_;  // empty: it is in the arena alone
-  std::vector<float> step_;  // where there are copies, the home that an optimizer works on
-  bool steps_ = false;       // it does
-  ArenaPages pages_;
+  const std::unique_ptr<PassMemory> memory_;
+  const std::span<float> arena_;    // of it, on the host
+  std::vector<float> kept_;         // empty: it is in the arena alone
+  std::vector<float> step_;         // where there are copies, the home that an optimizer works on
+  bool steps_ = false;              // it does
   std::vector<char> there_;         // by unit: it has memory
   const bool projects_embeddings_;  // between their width and that of the layers
+  bool another_follows_ = false;
   int coming_ = kNone;
   Transfer transfer_;
   int whole_ = 1;  // gathers that are not undone

@@ -34,6 +34,7 @@ constexpr const char* kLeafGradients = "gradients of a leaf";
 constexpr const char* kSumBuckets = "buckets of sums";
 constexpr const char* kResidual = "residual of gradients";
 constexpr const char* kUnits = "gathered units";
+constexpr const char* kUnitsOnHost = "units between host and device";
 constexpr std::int64_t kBucketBytes = kElement * UnitSums::kInOneExchange;  // of a sum under way
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) {
@@ -193,6 +194,14 @@ std::int64_t weights_in_pass(std::span<const ArenaUnit> units) {
   return most;
 }
 
+// Of each arena that comes by units, one on its way between a device and other workers.
+void add_units_on_host(std::vector<MemoryPart>& parts, std::span<const ArenaUnit> units,
+                       int arenas) {
+  std::int64_t largest = 0;
+  for (const ArenaUnit& unit : units) largest = std::max(largest, unit.read.elements());
+  parts.push_back({kUnitsOnHost, kElement * largest * arenas});
+}
+
 // What is there of gradients and weights only while passes are made, where it is kept once.
 void add_units(std::vector<MemoryPart>& parts, const ModelConfig& config,
                const MemoryOptions& options) {
@@ -215,6 +224,9 @@ void add_units(std::vector<MemoryPart>& parts, const ModelConfig& config,
     parts.push_back(
         {kUnits, kElement * (options.reshard_after_forward ? weights_in_pass(units) : used)});
   }
+  if (options.on_device)
+    add_units_on_host(parts, units,
+                      static_cast<int>(sharded.weights) + static_cast<int>(sharded.gradients));
   if (is_part && options.sequences > 0)
     parts.push_back({kGatheredPart, kElement * weight_elements(config)});
 }
@@ -413,6 +425,7 @@ std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOp
   if (sharded) {
     const std::vector<ArenaUnit> units = arena_units(config, parameter_layout(config));
     parts.push_back({kUnits, kElement * weights_in_pass(units)});
+    if (options.on_device) add_units_on_host(parts, units, /*arenas=*/1);
   }
   add_device_attention(parts, config, options);
   return parts;
@@ -473,26 +486,38 @@ bool is_of_device_passes(const MemoryPart& part) {
 
 }  // namespace
 
-DeviceMemory device_memory(const RoleMemory& role) {
+// What comes by units goes back to the device behind each pass, whatever the process keeps. Then
+// the weights that stay are on the host.
+DeviceMemory device_memory(const RoleMemory& role, std::int64_t context) {
   DeviceMemory memory{.concurrent = role.concurrent};
-  bool has_model = false;
+  const auto has = [&role](const char* name) {
+    return std::ranges::any_of(role.parts,
+                               [name](const MemoryPart& part) { return part.name == name; });
+  };
+  const bool weights_by_units = has(kUnits);
+  std::int64_t gathered = 0, units = 0;
   for (const MemoryPart& part : role.parts) {
-    if (part.name == "weights") (role.weights_leave ? memory.at_work : memory.always) += part.bytes;
+    if (part.name == "weights" && !weights_by_units)
+      (role.weights_leave ? memory.at_work : memory.always) += part.bytes;
     if (part.name == "gradients")
       (role.gradients_leave ? memory.at_work : memory.always) += part.bytes;
     if (part.name == "KV cache") memory.always += part.bytes;
-    if (part.name == "weights") has_model = true;
-    if (is_of_device_passes(part))
+    if (part.name == kGatheredPart) gathered += part.bytes;
+    if (part.name == kUnits || part.name == kLeafGradients)
+      units += part.bytes;
+    else if (is_of_device_passes(part))
       (role.weights_leave || role.gradients_leave ? memory.at_work : memory.always) += part.bytes;
   }
-  if (has_model) memory.always += device_context_bytes();
+  memory.at_work = std::max(memory.at_work + units, gathered);
+  if (has("weights")) memory.always += context;
   return memory;
 }
 
 std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts) {
   std::vector<MemoryPart> host;
   for (const MemoryPart& part : parts) {
-    if (part.name != "KV cache" && !is_of_device_passes(part)) host.push_back(part);
+    if (part.name != "KV cache" && part.name != kGatheredPart && !is_of_device_passes(part))
+      host.push_back(part);
   }
   return host;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rl/mesh/pass_sharing.h"
@@ -29,6 +30,7 @@ struct RoleMemory {
   bool gradients_leave = false;
   bool concurrent = false;  // at work while others are: the reward, while a reference scores
   bool devices_of_its_own = false;  // what generates a step ahead
+  std::int64_t device_bytes = 0;    // of a stage's worker: the peak of its device; 0: it has none
 
   std::int64_t total() const;
 };
@@ -100,6 +102,11 @@ struct DeviceMemory {
 /// autograd's).
 std::int64_t device_context_bytes();
 
+/// Of a device by its name: none but a CUDA device's is known.
+inline std::int64_t context_bytes(std::string_view device) {
+  return device.starts_with("cuda") ? device_context_bytes() : 0;
+}
+
 /// What decides the size of an engine's cache on a device, whose model is there already.
 struct CachePlan {
   std::int64_t device_total = 0;  // bytes of the device
@@ -129,8 +136,8 @@ std::int64_t tokens_that_fit(const ModelConfig& config, MemoryOptions options, s
 std::int64_t pass_bytes(std::span<const MemoryPart> parts);
 
 /// What passes take goes back to the device only where weights or gradients leave; else the process
-/// keeps it for its next one.
-DeviceMemory device_memory(const RoleMemory& role);
+/// keeps it for its next one. `context`: of the process, next to tensors.
+DeviceMemory device_memory(const RoleMemory& role, std::int64_t context = device_context_bytes());
 
 /// What of them is on the host at some time: all but what passes take. Weights are read there
 /// before they go to a device, and what trains keeps a copy.

@@ -69,6 +69,7 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
     memory.trained_elements = adapter->parameters().arena_size();
   }
   RoleMemory role{"worker", setup.workers, training_memory(*model, memory)};
+  std::vector<DeviceMemory> devices = {device_memory(role, context_bytes(slots->device))};
   // What only scores takes all rows of a worker, whatever leaf they are of.
   MemoryOptions scoring = memory;
   scoring.forward_tokens = scoring.output_tokens =
@@ -82,7 +83,9 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
     const Result<ModelConfig> other = ModelConfig::load(frozen);
     if (!other.ok()) return other.status();
     std::int64_t bytes = 0;
-    for (const MemoryPart& part : scoring_memory(*other, scoring))
+    const RoleMemory scores{"", setup.workers, scoring_memory(*other, scoring)};
+    devices.push_back(device_memory(scores, /*context=*/0));  // it is the worker's process
+    for (const MemoryPart& part : scores.parts)
       bytes += on_device && is_of_passes(part) ? 0 : part.bytes;
     role.parts.push_back({"frozen model", bytes});
   }
@@ -90,7 +93,10 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
     for (MemoryPart& part : checkpoint_memory(*model, memory, options.copies()))
       role.parts.push_back(std::move(part));
   }
-  if (on_device) role.parts = host_memory(role.parts);
+  if (on_device) {
+    role.device_bytes = device_peak(devices);
+    role.parts = host_memory(role.parts);
+  }
   role.parts.push_back(process_memory(/*trains=*/true, on_device));
   return role;
 }

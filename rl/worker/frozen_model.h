@@ -27,8 +27,7 @@ struct FrozenRanks {
 
 /// ZeRO-3 of weights that do not change (see UnitWeights). Ranks that share them make the same
 /// passes, idle ones where they have no rows; the numbers are those of whole weights. Borrows the
-/// communicator, on which nothing else is at work during a pass; a model that is shared is on the
-/// CPU. A resource; one thread at a time.
+/// communicator, on which nothing else is at work during a pass. A resource; one thread at a time.
 class FrozenModel {
  public:
   /// Reads what the rank keeps, all of it where the model is whole. Errors: those of

@@ -16,12 +16,6 @@ Result<FrozenSharding> frozen_sharding_from_config(const Config& config, const s
   const Result<std::int64_t> level = config.get_int(key);
   if (!level.ok()) return level.status();
   if (static_cast<ZeroLevel>(*level) == ZeroLevel::kNone) return FrozenSharding();
-  const Result<std::optional<std::string>> device = training_device(config);
-  if (!device.ok()) return device.status();
-  if (*device) {
-    return config.out_of_range(
-        key, "0 with trainer.device=" + **device + ": there weights are whole on each worker");
-  }
   const Result<std::int64_t> shard_ranks = shard_ranks_from_config(config, role);
   if (!shard_ranks.ok()) return shard_ranks.status();
   if (*shard_ranks == 1) return FrozenSharding();

@@ -23,19 +23,21 @@ std::vector<std::uint8_t> adds_in_turn(std::span<const std::uint8_t> adds, int t
   return in_turn;
 }
 
-// The passes of a turn, in the last of which gradients are summed: the learner is told before it.
+// The passes of a turn, in the last of which gradients are summed.
 Status learn_to_sum(Learner& learner, std::span<const MicroBatch> passes, int turn,
                     std::span<const std::uint8_t> adds, bool last, const LearnTurn& learn) {
   // Stages with several passes in flight go back through the last one at different times.
   const bool streams = learner.model().stream() != nullptr && passes.size() > 1;
-  const std::size_t before = streams ? passes.size() : std::max<std::size_t>(passes.size(), 1) - 1;
-  if (before > 0) {
-    const Status learned = learn(passes.first(before), turn);
+  if (!streams && !passes.empty()) {
+    learner.expect_last_pass(adds, last, passes.size() - 1);
+    return learn(passes, turn);
+  }
+  if (streams) {
+    const Status learned = learn(passes, turn);
     if (!learned.ok()) return learned;
   }
   learner.expect_last_pass(adds, last);
-  return before == passes.size() ? learner.model().idle_pass(/*with_backward=*/true)
-                                 : learn(passes.last(1), turn);
+  return learner.model().idle_pass(/*with_backward=*/true);
 }
 
 // The passes of a leaf, of which the last one may have to know that it is.

@@ -1,4 +1,4 @@
-// What the passes of a role take: rows to pack, outputs to ask for, and a loss.
+// The input of a role's passes: rows to pack, outputs to ask for, and a loss.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -69,9 +69,11 @@ Status Passes::check_shared(const OutputOptions& wanted) const {
 
 Status Passes::run(std::span<const MicroBatch> micro_batches, const OutputOptions& wanted,
                    const Pack& pack, const Take& take) const {
-  for (const MicroBatch& rows : micro_batches) {
+  for (std::size_t i = 0; i < micro_batches.size(); ++i) {
+    const MicroBatch& rows = micro_batches[i];
     const Result<PackedBatch> packed = pack(rows);
     if (!packed.ok()) return packed.status();
+    model_.begin_pass(/*another_follows=*/i + 1 < micro_batches.size());
     if (packed->ids.empty()) {
       const Status ended = model_.idle_pass(c10::GradMode::is_enabled());
       if (!ended.ok()) return ended;

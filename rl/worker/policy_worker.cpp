@@ -19,18 +19,28 @@ using runtime::Result;
 using runtime::Status;
 
 // On a device passes are as large as half of what is free allows. The engine's cache is what they
-// leave: all of its memory is taken at once. Gradients are not there yet.
-Status fit_device(const Transformer& model, PolicyOptions& options, EngineOptions& engine) {
+// leave: all of its memory is taken at once. Gradients are not there yet, nor are weights that come
+// by units: all of them while it generates.
+Status fit_device(const Transformer& model, std::int64_t workers, PolicyOptions& options,
+                  EngineOptions& engine) {
   const std::optional<DeviceRoom> room = device_room(model.parameters().arena().device());
   if (!room) return {};
   const ModelConfig& config = model.config();
   MicroBatchLimits& limits = options.micro_batch;
   constexpr auto kElement = static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t free =
-      std::max<std::int64_t>(0, room->free - model.trained_parameters().arena_size() * kElement);
+  const bool gradients_by_units =
+      workers > 1 && !options.adapter && options.learner.zero >= ZeroLevel::kGradients;
+  const std::int64_t weights = model.parameters().arena_size() * kElement;
+  const std::int64_t gradients =
+      gradients_by_units ? 0 : model.trained_parameters().arena_size() * kElement;
+  const std::int64_t coming = model.parameters().pages() != nullptr ? weights : 0;
+  const std::int64_t free = std::max<std::int64_t>(0, room->free - gradients);
   MemoryOptions memory{.trained_elements = options.adapter ? model.trained_parameters().arena_size()
                                                            : std::int64_t{-1},
                        .positions = engine.context_max,
+                       .workers = workers,
+                       .zero = options.learner.zero,
+                       .reshard_after_forward = options.learner.reshard_after_forward,
                        .recompute_layers = options.recompute_layers,
                        .bf16 = options.bf16,
                        .on_device = true};
@@ -48,8 +58,8 @@ Status fit_device(const Transformer& model, PolicyOptions& options, EngineOption
       plan_cache({.device_total = room->total,
                   .device_free = free,
                   .utilization = options.engine.utilization,
-                  .weights = model.parameters().arena_size() * kElement,
-                  .passes = pass_bytes(training_memory(config, memory)),
+                  .weights = weights,
+                  .passes = std::max(coming, pass_bytes(training_memory(config, memory))),
                   .token_bytes = cache_token_bytes(config),
                   .longest = engine.context_max,
                   .sequences = engine.sequences_max});
@@ -72,7 +82,7 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
   engine_options.step_tokens_max = options.engine.step_tokens_max;
   engine_options.context_max =
       std::min(options.positions_max, (*model)->config().max_position_embeddings);
-  const Status fits = fit_device(**model, options, engine_options);
+  const Status fits = fit_device(**model, ranks.all->size(), options, engine_options);
   if (!fits.ok()) return fits;
   std::unique_ptr<PolicyWorker> worker(new PolicyWorker());
   const Status learns = guarded<void>("the policy's gradients and optimizer", [&] {

@@ -71,7 +71,8 @@ class ReferenceWorker {
       : options_(options),
         ranks_(std::move(ranks)),
         model_(std::move(model)),
-        offload_(model_->transformer(), {.parameters = options.offload}) {}
+        // What the workers keep once is on the host between passes.
+        offload_(model_->transformer(), {.parameters = options.offload && !model_->is_shared()}) {}
 
   ReferenceOptions options_;
   std::unique_ptr<Communicator> ranks_;

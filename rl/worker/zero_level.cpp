@@ -49,12 +49,6 @@ Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string
   if (!number.ok()) return number.status();
   const auto level = static_cast<ZeroLevel>(*number);
   if (level == ZeroLevel::kNone) return level;
-  const Result<std::optional<std::string>> device = training_device(config);
-  if (!device.ok()) return device.status();
-  if (level > ZeroLevel::kMoments && *device) {
-    return config.out_of_range(
-        key, "0 or 1 with trainer.device=" + **device + ": there gradients and weights are whole");
-  }
   const Result<std::int64_t> shard_ranks = shard_ranks_from_config(config, role);
   if (!shard_ranks.ok()) return shard_ranks.status();
   if (level == ZeroLevel::kWeights && *shard_ranks == 1) return ZeroLevel::kGradients;

@@ -23,8 +23,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -49,6 +51,38 @@ struct Block {
 };
 
 std::atomic<std::size_t> taken_bytes{0};
+std::atomic<std::size_t> most_bytes{0};
+
+void count_taken(std::size_t bytes) {
+  const std::size_t now = taken_bytes += bytes;
+  std::size_t most = most_bytes;
+  while (now > most && !most_bytes.compare_exchange_weak(most, now)) {
+  }
+}
+
+// Addresses that were reserved, and which of their pages have memory.
+struct Reserved {
+  std::size_t bytes = 0;
+  std::vector<bool> mapped;
+};
+
+constexpr std::size_t kPageBytes = 16 << 10;
+std::mutex reserved_mutex;
+std::map<std::byte*, Reserved> all_reserved;  // by their begin
+
+// Lets the host use memory of the device, or forbids it: of reserved addresses the pages that have
+// some.
+void protect(void* memory, std::size_t bytes, int protection) {
+  const std::lock_guard lock(reserved_mutex);
+  const auto found = all_reserved.find(static_cast<std::byte*>(memory));
+  if (found == all_reserved.end()) {
+    ::mprotect(memory, bytes, protection);
+    return;
+  }
+  for (std::size_t page = 0; page < found->second.mapped.size(); ++page)
+    if (found->second.mapped[page])
+      ::mprotect(found->first + page * kPageBytes, kPageBytes, protection);
+}
 
 // What the device has: STARLING_STANDIN_BYTES, as it is now.
 std::size_t device_bytes() {
@@ -73,7 +107,7 @@ class Allocator final : public c10::DeviceAllocator {
     block->memory = ::mmap(nullptr, block->bytes, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (block->memory == MAP_FAILED) throw std::bad_alloc();
-    taken_bytes += block->bytes;
+    count_taken(block->bytes);
     void* memory = block->memory;
     // Not the zeros of fresh pages: a device gives what another tensor left. Read as floats: NaN.
     // Of large ones the beginning alone, for time.
@@ -86,7 +120,11 @@ class Allocator final : public c10::DeviceAllocator {
   bool initialized() override { return true; }
   void emptyCache(c10::MempoolId_t) override {}
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
-  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override {
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    stats.reserved_bytes.front().peak = static_cast<std::int64_t>(most_bytes.load());
+    return stats;
+  }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
   void resetPeakStats(c10::DeviceIndex) override {}
   std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex) override {
@@ -97,6 +135,20 @@ class Allocator final : public c10::DeviceAllocator {
     default_copy_data(to, from, bytes);
   }
 };
+
+// The pages among all that were reserved; the lock is held.
+template <class Work>
+void each_page(void* begin, std::size_t bytes, const Work& work) {
+  auto* const at = static_cast<std::byte*>(begin);
+  const auto after = all_reserved.upper_bound(at);
+  if (after == all_reserved.begin()) std::abort();
+  auto& [first, reserved] = *std::prev(after);
+  const auto offset = static_cast<std::size_t>(at - first);
+  if (offset + bytes > reserved.bytes || offset % kPageBytes != 0 || bytes % kPageBytes != 0)
+    std::abort();
+  for (std::size_t page = offset / kPageBytes; page < (offset + bytes) / kPageBytes; ++page)
+    work(first + page * kPageBytes, reserved.mapped[page]);
+}
 
 Allocator allocator;
 REGISTER_ALLOCATOR(kStandIn, &allocator)
@@ -149,10 +201,10 @@ class Opened {
     if (tensor.device().type() != kStandIn) return;
     memory_ = tensor.storage().mutable_data();
     bytes_ = whole_pages(tensor.storage().nbytes());
-    ::mprotect(memory_, bytes_, PROT_READ | PROT_WRITE);
+    protect(memory_, bytes_, PROT_READ | PROT_WRITE);
   }
   ~Opened() {
-    if (memory_ != nullptr) ::mprotect(memory_, bytes_, PROT_NONE);
+    if (memory_ != nullptr) protect(memory_, bytes_, PROT_NONE);
   }
   Opened(const Opened&) = delete;
   Opened& operator=(const Opened&) = delete;
@@ -290,6 +342,58 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
 }
+
+}  // namespace
+
+// Memory that comes by pages; see PluginMemory. What these are told wrongly ends the process.
+extern "C" {
+std::size_t standin_page_bytes() { return kPageBytes; }
+
+void* standin_reserve(std::size_t bytes) {
+  void* const begin =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (begin == MAP_FAILED) return nullptr;
+  const std::lock_guard lock(reserved_mutex);
+  all_reserved[static_cast<std::byte*>(begin)] = {bytes,
+                                                  std::vector<bool>(bytes / kPageBytes, false)};
+  return begin;
+}
+
+void standin_release(void* begin, std::size_t bytes) {
+  const std::lock_guard lock(reserved_mutex);
+  each_page(begin, bytes, [](std::byte*, std::vector<bool>::reference mapped) {
+    if (mapped) std::abort();
+  });
+  all_reserved.erase(static_cast<std::byte*>(begin));
+  ::munmap(begin, bytes);
+}
+
+int standin_map(void* begin, std::size_t bytes) {
+  if (taken_bytes + bytes > device_bytes()) return 1;
+  const std::lock_guard lock(reserved_mutex);
+  each_page(begin, bytes, [](std::byte* page, std::vector<bool>::reference mapped) {
+    if (mapped) std::abort();
+    mapped = true;
+    ::mprotect(page, kPageBytes, PROT_READ | PROT_WRITE);
+    std::memset(page, 0xFF, kPageBytes);  // what another tensor left
+    ::mprotect(page, kPageBytes, PROT_NONE);
+  });
+  count_taken(bytes);
+  return 0;
+}
+
+void standin_unmap(void* begin, std::size_t bytes) {
+  const std::lock_guard lock(reserved_mutex);
+  each_page(begin, bytes, [](std::byte* page, std::vector<bool>::reference mapped) {
+    if (!mapped) std::abort();
+    mapped = false;
+    ::madvise(page, kPageBytes, MADV_DONTNEED);
+  });
+  taken_bytes -= bytes;
+}
+}
+
+namespace {
 
 const bool registered = [] {
   c10::register_privateuse1_backend("standin");

@@ -353,7 +353,8 @@ class RoleCounter {
     std::vector<DeviceMemory> devices, generating;
     for (RoleMemory& role : memory_.roles) {
       if (on_device_) {
-        (role.devices_of_its_own ? generating : devices).push_back(device_memory(role));
+        (role.devices_of_its_own ? generating : devices)
+            .push_back(device_memory(role, context_bytes(device_)));
         role.parts = host_memory(role.parts);
       }
       const auto has = [&](const char* name) {

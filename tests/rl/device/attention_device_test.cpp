@@ -134,7 +134,7 @@ TEST_F(AttentionDevice, OfRandomBatchesIsThatOfTheCpu) {
 // Gradients of a batch's rows, from tables cut by other limits than the default.
 Found by_pieces(const Inputs& in, const forward::Rows& rows, const AttentionShape& shape,
                 at::Device device, const AttentionLimits& limits, std::size_t* batches) {
-  const PaddedAttention padded(rows, shape, device, limits);
+  const PaddedAttention padded(rows.layout(), shape, device, limits);
   *batches = padded.batches();
   const AttentionInputs there{in.q.to(device), in.k.to(device), in.v.to(device)};
   const forward::Attended out = padded.forward(there);

@@ -80,6 +80,10 @@ train two_again "${two[@]}"
 train two_level1 "${two[@]}" "$policy_level=1"
 same two two_again
 same two two_level1
+for level in 2 3; do
+  train "two_level$level" "${two[@]}" "$policy_level=$level"
+  same two "two_level$level"
+done
 same one two near
 
 train interrupted "${two[@]}" "$policy_level=1" trainer.total_training_steps=2
@@ -105,6 +109,8 @@ train ppo "${ppo[@]}"
 train ppo_offload_level1 "${ppo[@]}" "$policy_level=1" critic.fsdp.zero_level=1 actor_rollout_ref.actor.fsdp_config.offload_policy=true \
   actor_rollout_ref.ref.fsdp_config.param_offload=true critic.fsdp.offload_policy=true
 same ppo ppo_offload_level1
+train ppo_level3 "${ppo[@]}" "$policy_level=3" critic.fsdp.zero_level=3 actor_rollout_ref.ref.fsdp_config.zero_level=3
+same ppo ppo_level3
 
 train ahead actor_rollout_ref.hybrid_engine=false rollout.n_gpus_per_node=1
 
@@ -112,13 +118,14 @@ for command in sft dpo rm; do
   stage "$command" "$command" "${two[@]}"
   stage "${command}_level1" "$command" "${two[@]}" engine.zero_level=1
   same "$command" "${command}_level1"
+  stage "${command}_level3" "$command" "${two[@]}" engine.zero_level=3
+  same "$command" "${command}_level3"
 done
 
 if [ "$device" != cpu ]; then
-  for key in "$policy_level=2" "$policy_level=3" parallel_config.tensor_parallel_size=2 parallel_config.pipeline_parallel_size=2 \
-    actor_rollout_ref.actor.ulysses_sequence_parallel_size=2 actor_rollout_ref.ref.fsdp_config.zero_level=3; do
+  for key in parallel_config.tensor_parallel_size=2 parallel_config.pipeline_parallel_size=2 \
+    actor_rollout_ref.actor.ulysses_sequence_parallel_size=2; do
     grpo_refuses "$key"
   done
-  refuses engine.zero_level=3 sft "${rows[@]}" "${common[@]}" "${two[@]}"
 fi
 exit "$failed"

@@ -25,7 +25,8 @@ using testing::UnitRank;
 
 // One pass of each rank, which is added up.
 Status add_up_a_pass(const UnitRank& mine, UnitShards& shards) {
-  shards.expect_last_pass(std::vector<std::uint8_t>(mine.homes.size(), 1), /*last_round=*/true);
+  shards.expect_last_pass(std::vector<std::uint8_t>(mine.homes.size(), 1), /*last_round=*/true,
+                          /*passes_before=*/0);
   return mine.model.idle_pass(/*with_backward=*/true);
 }
 

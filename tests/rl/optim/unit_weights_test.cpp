@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -40,17 +42,17 @@ struct RankOfGroup {
 };
 
 // Ranks are threads, each with a model of the same weights that lets go of them.
-void on_each_rank(const std::function<void(RankOfGroup)>& body) {
-  const std::vector<ParameterSpec> specs = parameter_layout(testing::large_config());
-  const std::vector<ArenaUnit> units = arena_units(testing::large_config(), specs);
+void on_each_rank(const std::function<void(RankOfGroup)>& body,
+                  const ModelConfig& config = testing::large_config()) {
+  const std::vector<ParameterSpec> specs = parameter_layout(config);
+  const std::vector<ArenaUnit> units = arena_units(config, specs);
   const std::vector<RangeSet> homes =
       homes_of(units, arena_elements(specs), kRanksInGroups, kGroupRanks);
   auto links = make_thread_links(kRanksInGroups);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanksInGroups; ++rank) {
     threads.emplace_back([&, rank] {
-      Transformer model(testing::large_config(), Parameters::random(testing::large_config(), 1),
-                        {.threads = 1});
+      Transformer model(config, Parameters::random(config, 1), {.threads = 1});
       std::vector<std::size_t> sent(kRanksInGroups, 0);
       Communicator communicator(std::make_unique<testing::CountingLinks>(
           std::move(links[static_cast<std::size_t>(rank)]), sent));
@@ -102,6 +104,58 @@ TEST(UnitWeights, AStepGoesToThosePlacesOfOtherGroupsThatKeepIt) {
     ASSERT_TRUE(mine.weights.gather().ok());
     EXPECT_TRUE(mine.model.parameters().arena().equal(expected));
   });
+}
+
+// What two passes begin and end with is gathered once for both.
+TEST(UnitWeights, WhatTheNextPassBeginsWithComesWhileThisOneEnds) {
+  for (const bool tied : {false, true}) {
+    for (const bool with_backward : {false, true}) {
+      SCOPED_TRACE(std::string(tied ? "tied" : "untied") + (with_backward ? ", backward" : ""));
+      ModelConfig config = testing::large_config();
+      config.tie_word_embeddings = tied;
+      const std::vector<ArenaUnit> units = arena_units(config, parameter_layout(config));
+      on_each_rank(
+          [&](const RankOfGroup& mine) {
+            const auto total = [&] {
+              return std::accumulate(mine.sent.begin(), mine.sent.end(), 0UL);
+            };
+            const auto sent_by = [&](std::initializer_list<bool> followed) {
+              const std::size_t before = total();
+              for (const bool another : followed) {
+                mine.model.begin_pass(another);
+                EXPECT_TRUE(mine.model.idle_pass(with_backward).ok());
+              }
+              return total() - before;
+            };
+            std::int64_t two = 0;
+            for (std::size_t unit = 1; unit < units.size(); ++unit)
+              two = std::max(two, units[unit - 1].read.elements() + units[unit].read.elements());
+            (void)mine.weights.most_there();
+            const std::size_t alone = sent_by({false});
+            const std::int64_t most = mine.weights.most_there();
+            EXPECT_LE(most, two + 4 * 1024) << "whole pages";
+
+            const std::size_t in_a_row = sent_by({true, true, false});
+            EXPECT_LE(mine.weights.most_there(), two + 4 * 1024);
+            const RangeSet kept =
+                group_homes(mine.homes, kGroupRanks)[static_cast<std::size_t>(mine.rank)];
+            const auto bytes = [&](const ArenaUnit& unit) {
+              return sizeof(float) *
+                     static_cast<std::size_t>(kept.intersected(unit.read).elements());
+            };
+            const std::size_t saved = with_backward ? bytes(units[1]) : tied ? bytes(units[0]) : 0;
+            EXPECT_EQ(saved > 0, tied || with_backward);
+            EXPECT_EQ(in_a_row, 3 * alone - 2 * saved);
+
+            ASSERT_TRUE(mine.weights.gather().ok());
+            EXPECT_TRUE(
+                mine.model.parameters().arena().equal(Parameters::random(config, 1).arena()));
+            mine.weights.scatter();
+            EXPECT_EQ(sent_by({false}), alone) << "nothing has stayed";
+          },
+          config);
+    }
+  }
 }
 
 // As where the arena was copied first, and let go of then.

@@ -312,6 +312,38 @@ TEST(MemoryPlan, GradientsAreAddedUpOnTheHost) {
   EXPECT_EQ(on_device(parts), on_device(whole));
 }
 
+TEST(MemoryPlan, WhatComesByUnitsIsOnADeviceInPassesAlone) {
+  const ModelConfig config = small_config();
+  MemoryOptions options{.forward_tokens = 10, .output_tokens = 10, .workers = 4, .on_device = true};
+  const auto plan = [&](ZeroLevel level, std::int64_t sequences) {
+    options.zero = level;
+    options.sequences = sequences;
+    options.positions = sequences > 0 ? 10 : 0;
+    return training_memory(config, options);
+  };
+  const auto device = [](const std::vector<MemoryPart>& parts) {
+    return device_memory({.role = "", .parts = parts});
+  };
+  const std::int64_t weights = 4 * weight_elements(config);
+  const auto whole = plan(ZeroLevel::kNone, 0), gradients = plan(ZeroLevel::kGradients, 0),
+             units = plan(ZeroLevel::kWeights, 0);
+  EXPECT_EQ(device(whole).at_work, 0);
+  EXPECT_EQ(device(whole).always - device(gradients).always, weights) << "the gradients";
+  EXPECT_EQ(device(gradients).at_work, bytes_of(gradients, "gradients of a leaf"));
+  EXPECT_EQ(device(gradients).always - device(units).always, weights) << "the part is on the host";
+  EXPECT_EQ(device(units).at_work,
+            bytes_of(units, "gathered units") + bytes_of(units, "gradients of a leaf"));
+  EXPECT_EQ(bytes_of(whole, "units between host and device"), -1);
+  EXPECT_EQ(2 * bytes_of(gradients, "units between host and device"),
+            bytes_of(units, "units between host and device"));
+  EXPECT_GT(bytes_of(host_memory(units), "units between host and device"), 0);
+
+  const auto generating = plan(ZeroLevel::kWeights, 1);
+  ASSERT_EQ(bytes_of(generating, kGatheredPart), weights);
+  EXPECT_GE(device(generating).at_work, weights) << "all weights are there to generate";
+  EXPECT_EQ(bytes_of(host_memory(generating), kGatheredPart), -1);
+}
+
 TEST(MemoryPlan, AProcessWithADeviceHasItsLibraries) {
   EXPECT_EQ(process_memory(true, true).bytes - process_memory(true).bytes,
             process_memory(false, true).bytes - process_memory(false).bytes);
