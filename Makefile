@@ -27,7 +27,7 @@ configure: deps
 build: configure ## build everything: programs, examples and benchmarks into build/release/bin, tests
 	@cmake --build $(BUILD) -j $(JOBS)
 
-build-report: ## the last build's time by target, and its ten dearest headers
+build-report: ## the last build's time by target, and its ten slowest headers
 	@.ci/build_report.py $(BUILD)
 
 demo: configure ## build what the demo runs, start a head and a second node here, train a tiny model with GRPO, stop everything
@@ -41,18 +41,18 @@ test: test-programs ## build and run all tests but the slow ones and those with 
 	@.ci/fetch_wheels.sh model >/dev/null
 	@$(CTEST) -LE 'slow|timing' -j 2
 
-test-all: test-programs ## those too (one needs 3.6 GB of CUDA wheels, or is skipped), and the runtime's under the sanitizers
+test-all: test-programs ## those too (one needs 3.6 GB of CUDA wheels, or is skipped), and all that need no LibTorch under the sanitizers
 	@.ci/fetch_wheels.sh model >/dev/null
 	@.ci/fetch_wheels.sh cpu gpu >/dev/null || echo "the tests of label null_gpu are skipped: no CUDA wheels"
 	@$(CTEST) -j 2
 	@$(MAKE) asan tsan
 
-asan tsan: deps ## the runtime's tests with address (and undefined) or thread sanitizer
+asan tsan: deps ## the tests that need no LibTorch (runtime, placement, a part of rl) with address (and undefined) or thread sanitizer
 	@cmake --preset $@ && cmake --build build/$@ -j $(JOBS) && .ci/run_tests.sh ctest --test-dir build/$@ --output-on-failure --timeout 600 -LE 'slow|timing' -j 2
 
-check-change: configure ## clang and clang-tidy on the files that differ from the last commit's parent, and the sanitizers on its folders (needs clang)
+check-change: configure ## clang and clang-tidy on the files that differ from the last commit's parent, and their tests under the sanitizers (needs clang)
 	@.ci/check_change.py $(BUILD)
-	@.ci/sanitize_change.sh
+	@.ci/sanitize_change.py
 
 fuzz: deps ## libFuzzer on every decoder of outside bytes, FUZZ_SECONDS=20 each (needs clang)
 	@command -v clang++ >/dev/null || { echo "clang++ is not installed: apt-get install clang"; exit 1; }

@@ -2,7 +2,7 @@
 """The time of a build by target and header: build_report.py BUILD_FOLDER
 
 Prints the seconds of each target: compiling and linking, from ninja's log of the last time that each file was built. Prints
-the ten dearest headers, too. A header's cost is the time to parse it by itself, times the number of compiled files that
+the ten slowest headers, too. A header's cost is the time to parse it by itself, times the number of compiled files that
 include it.
 """
 import collections

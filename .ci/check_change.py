@@ -4,9 +4,11 @@
     check_change.py BUILD_FOLDER [BASE]
 
 BASE is the commit before the change (default: the parent of the present one). Flags come from
-BUILD_FOLDER/compile_commands.json, by way of the batches that files are compiled in. Headers are
-checked by the source files next to them and by a few that include them. Prints the time. What has
-no turn within CHECK_SECONDS (600) is named, and fails as a fault does: the exit code is 1.
+BUILD_FOLDER/compile_commands.json, by way of the batches that files are compiled in. A header is
+checked by the source file next to it, or else by a few that include it. The same goes for a schema;
+a list of keys (.inc) is checked by all that include it. Prints the time. What no source file checks
+is named. What has no turn within CHECK_SECONDS (600) is named, and fails as a fault does: the exit
+code is 1.
 """
 import concurrent.futures
 import json
@@ -18,12 +20,10 @@ import subprocess
 import sys
 import time
 
-INCLUDERS = 2  # of a header without a source file
+from changes import Includes, changed_files, is_there, lines_of
+
+INCLUDERS = 2  # of a header without a source file, or a schema
 KEPT = ("-I", "-D", "-std", "-m")
-
-
-def lines_of(*command: str) -> list[str]:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
 def flags_by_file(build: pathlib.Path, root: pathlib.Path) -> dict[str, list[str]]:
@@ -47,20 +47,36 @@ def flags_by_file(build: pathlib.Path, root: pathlib.Path) -> dict[str, list[str
     return found
 
 
-def sources_for(changed: list[str], known: dict[str, list[str]], root: pathlib.Path) -> list[str]:
-    """The source files by which the changed ones are checked."""
-    wanted = []
+def sources_that_include(file: str, known: dict[str, list[str]], includes: Includes) -> list[str]:
+    """The nearest ones: those that include it, or else what includes it."""
+    users, seen = includes.of(file), {file}
+    while users:
+        sources = [name for name in users if name in known]
+        if sources:
+            # Each user of a list makes something else of it.
+            return sources if file.endswith(".inc") else sources[:INCLUDERS]
+        seen.update(users)
+        above = [name for user in users for name in includes.of(user)]
+        users = [name for name in dict.fromkeys(above) if name not in seen]
+    return []
+
+
+def sources_for(changed: list[str], known: dict[str, list[str]],
+                includes: Includes) -> tuple[list[str], list[str]]:
+    """The source files by which the changed ones are checked, and the changed ones without any."""
+    wanted, unchecked = [], []
     for file in changed:
+        source = file[:-2] + ".cpp"
         if file in known:
-            wanted.append(file)
-        elif file.endswith(".h"):
-            source = file[:-2] + ".cpp"
-            if source in known:
-                wanted.append(source)
-            else:
-                text = f'#include "{file}"'
-                wanted += [name for name in known if text in (root / name).read_text()][:INCLUDERS]
-    return list(dict.fromkeys(wanted))
+            sources = [file]
+        elif file.endswith(".h") and source in known:
+            sources = [source]
+        else:
+            sources = sources_that_include(file, known, includes)
+        wanted += sources
+        if not sources:
+            unchecked.append(file)
+    return list(dict.fromkeys(wanted)), unchecked
 
 
 def check(file: str, flags: list[str]) -> str:
@@ -81,13 +97,11 @@ def main() -> int:
     base = sys.argv[2] if len(sys.argv) > 2 else "HEAD^"
     root = pathlib.Path(lines_of("git", "rev-parse", "--show-toplevel")[0])
     os.chdir(root)
-    if subprocess.run(["git", "rev-parse", "-q", "--verify", base], capture_output=True).returncode:
+    if not is_there(base):
         print(f"check_change: there is no {base}; nothing to compare with")
         return 0
-    changed = [file for file in lines_of("git", "diff", "--name-only", "--diff-filter=d", base)
-               if file.endswith((".h", ".cpp"))]
     known = flags_by_file(build, root)
-    files = sources_for(changed, known, root)
+    files, unchecked = sources_for(changed_files(base), known, Includes(root))
     end = time.monotonic() + float(os.environ.get("CHECK_SECONDS", "600"))
     begun = time.monotonic()
     left, bad = [], 0
@@ -104,6 +118,9 @@ def main() -> int:
                 print(f"== {file}\n{said}", flush=True)
     print(f"check_change: {len(files) - len(left)} files against {base} by clang and clang-tidy in "
           f"{time.monotonic() - begun:.0f} s, {bad} with faults")
+    if unchecked:
+        print(f"check_change: no source file of this build has {len(unchecked)} more: "
+              f"{' '.join(unchecked)}")
     if left:
         print(f"check_change: no time for {len(left)} more (CHECK_SECONDS): {' '.join(left)}")
     return 1 if bad or left else 0

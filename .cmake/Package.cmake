@@ -1,6 +1,6 @@
-# What is installed, in two components, and with STARLING_GPU a third:
+# The installed package: two components, and with STARLING_GPU a third:
 #   runtime  the libraries Starling::runtime and Starling::placement with their headers, the package files, the program `starling`
-#   rl       the programs `starling-rl`, `starling-config` and `starling-reward-host`, the library Starling::rl with its headers, and LibTorch beside them, so
+#   rl       the programs `starling-rl`, `starling-config` and `starling-reward-host`, the library Starling::rl with its headers, and LibTorch next to them, so
 #            that the prefix is whole without the cache
 #   gpu      LibTorch's CUDA libraries and those that they load, 2.9 GB
 include(CMakePackageConfigHelpers)
@@ -66,7 +66,7 @@ function(starling_install_rl)
     set(roots ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
     set(headers ${STARLING_PUBLIC_RL_HEADERS})
     include(${CMAKE_SOURCE_DIR}/.cmake/InstallHeaders.cmake)" COMPONENT rl)
-  # What ATen's headers include: advantages and losses of one's own are written with them.
+  # What ATen's headers include: custom advantages and losses are written with them.
   install(DIRECTORY ${STARLING_TORCH}/include/ATen ${STARLING_TORCH}/include/c10 ${STARLING_TORCH}/include/caffe2 ${STARLING_TORCH}/include/torch
           DESTINATION lib/starling/torch/include COMPONENT rl)
   # The folders keep the wheel's layout: libtorch_cpu.so finds cudart and cupti relative to itself.

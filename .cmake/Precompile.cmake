@@ -63,7 +63,7 @@ function(starling_precompile)
   starling_precompiled_headers(base HEADERS ${STARLING_BASE_HEADERS} DEPS Starling::Boost spdlog::spdlog nlohmann_json::nlohmann_json)
   starling_precompiled_headers(base_test HEADERS ${STARLING_BASE_HEADERS} <gtest/gtest.h>
     DEPS Starling::Boost spdlog::spdlog nlohmann_json::nlohmann_json GTest::gtest)
-  if(STARLING_RL)
+  if(STARLING_LIBTORCH)
     starling_precompiled_headers(torch_test HEADERS ${STARLING_BASE_HEADERS} ${STARLING_TORCH_HEADERS} <gtest/gtest.h>
       DEPS Starling::Boost spdlog::spdlog nlohmann_json::nlohmann_json Starling::Torch GTest::gtest)
   endif()

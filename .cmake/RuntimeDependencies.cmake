@@ -1,10 +1,10 @@
-# The libraries that the runtime is linked with. Read by this tree and, installed beside StarlingConfig.cmake, by projects that
+# The libraries that the runtime is linked with. Read by this tree and, installed next to StarlingConfig.cmake, by projects that
 # use the package, so that both find the same.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(spdlog)
 
-# Headers, of which the runtime compiles Asio's function bodies once (runtime/core/asio.cpp). Debian 12 has 1.81 beside its default 1.74; Ubuntu 24.04's default is 1.83.
+# Headers, of which the runtime compiles Asio's function bodies once (runtime/core/asio.cpp). Debian 12 has 1.81 next to its default 1.74; Ubuntu 24.04's default is 1.83.
 find_dependency(Boost 1.81)
 if(NOT TARGET Starling::Boost)
   add_library(Starling::Boost INTERFACE IMPORTED)

@@ -33,6 +33,7 @@ BENCHMARKS = {
     "reward": ["bench_reward", "--json"],
     "rollout": ["bench_rollout", "--json", "--model", "{model}", "--weights", "fp32,int8"],
     "checkpoint": ["bench_checkpoint", "--json", "--folder", "{folder}"],
+    "gather": ["bench_gather", "--json", "--delay-ms", "5"],  # needs root
     "mesh": ["bench_mesh", "--json", "--model", "{model}", "--folder", "{folder}"],
     "trainer": ["bench_trainer", "--json", "--model", "{model}", "--folder", "{folder}",
                 "--steps", "4"],

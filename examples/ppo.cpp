@@ -30,7 +30,7 @@ Result<double> ppo_step(const Roles& roles, PromptFeed& feed, std::int64_t step)
   const auto generated = roles.policy.fetch(&PolicyActor::generate, split(prompts->batches), false);
   if (!generated.ok()) return generated.status();
   const auto samples = select(*generated, &Generated::batch);
-  const auto tokens = sample_tokens(select(*generated, &Generated::summary));
+  const auto tokens = tokens_by_sample(select(*generated, &Generated::summary));
 
   const auto references =
       roles.reference.fetch(&ReferenceActor::score, split(samples),

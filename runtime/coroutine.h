@@ -27,11 +27,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "runtime/call/coroutine_state.h"
 #include "runtime/call/get.h"
 #include "runtime/core/asio.h"
 #include "runtime/runtime.h"
 #include "runtime/worker/coroutine_await.h"
-#include "runtime/worker/coroutine_state.h"
 
 namespace runtime {
 
@@ -50,7 +50,7 @@ asio::awaitable<Result<T>> Runtime::async_get(ObjectRef<T> ref, Until until) {
     Result<T> failed = bytes.status();
     co_return failed;
   }
-  Decoder decoder(*std::move(bytes), ref.state()->value().refs, ref.state()->context());
+  Decoder decoder = ref.state()->decoder(*std::move(bytes));
   Result<T> value = decode_all<T>(decoder);
   co_return value;
 }
@@ -66,7 +66,6 @@ inline asio::awaitable<Status> Runtime::async_get(ObjectRef<void> ref, Until unt
   co_return status;
 }
 
-/// The CoroutineInvoker of method type M on class T.
 template <class T, class M>
 asio::awaitable<Status> invoke_coroutine(std::shared_ptr<CoroutineState> call) {
   using Traits = MethodTraits<M>;

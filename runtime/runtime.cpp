@@ -150,10 +150,10 @@ bool wants_deduplication(const RuntimeOptions& options) {
 namespace {
 
 /// Workers for tasks: actors of a separate class, children of whose code runs.
-TaskPool::Leases task_leases(const std::shared_ptr<Process>& process) {
-  TaskPool::Leases leases;
-  leases.ask = [process](const ResourceMap& resources,
-                         std::chrono::milliseconds timeout) -> Result<PendingActor> {
+TaskPool::WorkerSource task_workers(const std::shared_ptr<Process>& process) {
+  TaskPool::WorkerSource workers;
+  workers.ask = [process](const ResourceMap& resources,
+                          std::chrono::milliseconds timeout) -> Result<PendingActor> {
     auto constructor =
         encode_constructor(std::string(Constructor<TaskRunner>::entry.signature), {}, {});
     if (!constructor.ok()) return constructor.status();
@@ -173,15 +173,15 @@ TaskPool::Leases task_leases(const std::shared_ptr<Process>& process) {
       if (!status.ok()) LOG(debug, "{} a task worker: {}", what, status.message());
     };
   };
-  leases.give_back = [process, tell](ActorId actor) {
+  workers.give_back = [process, tell](ActorId actor) {
     ActorDirectory(process->node())
         .kill(actor, false, deadline_after(std::chrono::seconds(30)), tell("giving back"));
   };
-  leases.park = [process, tell](ActorId actor) {
+  workers.park = [process, tell](ActorId actor) {
     ActorDirectory(process->node())
         .park(actor, deadline_after(std::chrono::seconds(30)), tell("parking"));
   };
-  return leases;
+  return workers;
 }
 
 }  // namespace
@@ -219,10 +219,14 @@ int Runtime::run_worker() {
   impl_->registry->seal();
   impl_->process = Process::make(impl_->registry);
   impl_->generation = fork_generation();
-  auto worker = Worker::start(impl_->process, [this](const ConstructorEntry& constructor,
-                                                     Decoder& arguments, Deadline deadline) {
-    return constructor.construct(*this, arguments, deadline);
-  });
+  auto makers = [this](std::type_index type, std::string_view signature) -> ActorMaker {
+    const ConstructorEntry* constructor = find_constructor(type, signature);
+    if (!constructor) return nullptr;
+    return [this, constructor](Decoder& arguments, Deadline deadline) {
+      return constructor->construct(*this, arguments, deadline);
+    };
+  };
+  auto worker = Worker::start(impl_->process, makers);
   if (!worker.ok()) {
     const int code = runtime_detail::exit_code(worker.status());
     return worker.status().code() == ErrorCode::kResourceExhausted ? kNoRoomExitCode : code;
@@ -323,7 +327,7 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   if (!known.ok()) return known.status();
   if (Status status = options.check(); !status.ok()) return status.with_context((*known)->name());
   Deadline deadline = deadline_after(options.create_timeout);
-  while (ObjectStatePtr ref = first_unsettled(arguments.refs())) {
+  while (ObjectStatePtr ref = first_unsettled(referred_objects(arguments.refs()))) {
     if (!ref->wait(deadline))
       return deadline_exceeded("an object that the constructor needs was not there in time");
   }
@@ -571,7 +575,7 @@ ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& opt
       pool_options.lineage_bytes_max = impl_->options.lineage_bytes_max;
       impl_->tasks = std::make_shared<TaskPool>(
           process->callers(), [process = process.get()] { return process->current_actor(); },
-          task_leases(process), pool_options);
+          task_workers(process), pool_options);
       process->hear_of_drains([weak = std::weak_ptr<TaskPool>(impl_->tasks)](NodeId node) {
         if (auto tasks = weak.lock()) tasks->on_node_drains(node);
       });

@@ -6,6 +6,12 @@
 
 namespace runtime {
 
+/// The CoroutineInvoker of method type M on class T. Defined in runtime/coroutine.h: where this is
+/// undefined, include that.
+template <class T, class M>
+boost::asio::awaitable<Status, boost::asio::any_io_executor> invoke_coroutine(
+    std::shared_ptr<CoroutineState> call);
+
 namespace runtime_detail {
 
 template <class T, class M>

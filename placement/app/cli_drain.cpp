@@ -14,7 +14,8 @@ namespace placement {
 namespace {
 
 constexpr std::size_t kOffered = 3;
-constexpr std::size_t kNameMax = 256;  // of what is compared with every node
+constexpr std::size_t kDepartedMax = 5;  // of several that may be meant
+constexpr std::size_t kNameMax = 256;    // of what is compared with every node
 constexpr auto kDrainPoll = std::chrono::milliseconds(200);
 constexpr auto kDrainPatience = std::chrono::seconds(15);  // beyond the deadline
 
@@ -56,14 +57,34 @@ runtime::Result<runtime::control::NodeList> nodes_of(const std::string& address,
       });
 }
 
-/// The last one that had this name; null: none had.
-const runtime::NodeDeparture* find_departed(const std::vector<runtime::NodeDeparture>& departed,
-                                            const std::string& text) {
-  const auto is_it = [&](const runtime::NodeDeparture& gone) {
-    return gone.node.address == text || gone.node.node.hex().starts_with(text);
-  };
-  const auto found = std::find_if(departed.rbegin(), departed.rend(), is_it);
-  return found == departed.rend() ? nullptr : &*found;
+/// Those that had this address, or whose ids begin so: of each the last time it left.
+std::vector<runtime::NodeDeparture> find_departed(
+    const std::vector<runtime::NodeDeparture>& departed, const std::string& text) {
+  std::vector<runtime::NodeDeparture> found;
+  for (auto gone = departed.rbegin(); gone != departed.rend(); ++gone) {
+    // An address may have been several nodes' over time: the last one is meant.
+    if (gone->node.address == text) return {*gone};
+    const bool is_known = std::ranges::any_of(
+        found, [&](const auto& other) { return other.node.node == gone->node.node; });
+    if (gone->node.node.hex().starts_with(text) && !is_known) found.push_back(*gone);
+  }
+  return found;
+}
+
+/// What to answer where no node of the cluster is called that: `unknown`, but for those that have
+/// left.
+runtime::Status why_not_there(const std::vector<runtime::NodeDeparture>& departed,
+                              const std::string& text, const runtime::Status& unknown) {
+  const std::vector<runtime::NodeDeparture> found = find_departed(departed, text);
+  if (found.empty()) return unknown;
+  if (found.size() == 1)
+    return runtime::not_found("node '" + text +
+                              "' is not in the cluster any more: " + found.front().why);
+  std::vector<runtime::NodeInfo> nodes;
+  for (const runtime::NodeDeparture& gone : found) nodes.push_back(gone.node);
+  return runtime::invalid_argument("'" + text + "' may be any of " + list_of(nodes, kDepartedMax) +
+                                   (nodes.size() > kDepartedMax ? " and others" : "") +
+                                   ", which have left the cluster; give more digits of the id");
 }
 
 int wait_until_drained(const DrainOptions& options, const runtime::NodeInfo& node,
@@ -122,14 +143,10 @@ int drain_command(const DrainOptions& options) {
   const auto nodes = nodes_of(options.address, kBeginning);
   if (!nodes.ok()) return fail(nodes.status());
   const auto node = find_node(nodes->nodes, options.node);
-  if (!node.ok()) {
-    const runtime::NodeDeparture* gone = node.status().code() == runtime::ErrorCode::kNotFound
-                                             ? find_departed(nodes->departed, options.node)
-                                             : nullptr;
-    return fail(gone ? runtime::not_found("node '" + options.node +
-                                          "' is not in the cluster any more: " + gone->why)
-                     : node.status());
-  }
+  if (!node.ok())
+    return fail(node.status().code() == runtime::ErrorCode::kNotFound
+                    ? why_not_there(nodes->departed, options.node, node.status())
+                    : node.status());
   const runtime::Deadline until = runtime::deadline_after(*time + kDrainPatience);
   const auto drained = ask_cluster<bool>(
       options.address, [&](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {

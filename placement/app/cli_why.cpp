@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "placement/app/cli_nodes.h"
 #include "placement/app/cli_query.h"
 #include "placement/resource/label_selector.h"
 #include "runtime/core/duration.h"
@@ -48,7 +49,28 @@ std::string or_else(const std::string& text, const char* otherwise) {
   return text.empty() ? otherwise : text;
 }
 
-void explain(const runtime::ActorState& actor) {
+/// What keeps the actor's process from being started, which its node alone knows. Empty: nothing,
+/// or the node does not say.
+std::string start_trouble(const std::string& address, const runtime::ClusterState& state,
+                          const runtime::ActorState& actor) {
+  constexpr std::chrono::seconds kStartPatience{5};
+  const auto node = std::ranges::find(state.nodes, actor.node, &runtime::NodeInfo::node);
+  auto cluster = runtime::find_cluster(address);
+  if (node == state.nodes.end() || !cluster.ok()) return {};
+  if (cluster->address != node->address) {
+    cluster->address = node->address;
+    cluster->unix_path.clear();
+  }
+  runtime::EventLoop loop;
+  const auto client = runtime::NodeClient::connect(loop, *cluster, runtime::Role::kTool,
+                                                   runtime::deadline_after(kStartPatience));
+  if (!client.ok()) return {};
+  return observe<std::string>(loop, **client, runtime::control::ReadStart{actor.actor},
+                              kStartPatience)
+      .value_or("");
+}
+
+void explain(const runtime::ActorState& actor, const std::string& trouble) {
   line(label_of(actor) + " (" + actor.actor.hex() + ") of job " + actor.job.short_hex() + ": " +
        std::string(to_string(actor.phase)));
   line("  asks for " + resources_text(actor.resources));
@@ -60,8 +82,9 @@ void explain(const runtime::ActorState& actor) {
       break;
     case runtime::ActorPhase::kStarting:
       line("  is being started on node " + actor.node.short_hex() + gpus +
-           ": its process begins, or its constructor runs (starling logs " +
-           actor.actor.short_hex() + ")");
+           (trouble.empty() ? ": its process begins, or its constructor runs (starling logs " +
+                                  actor.actor.short_hex() + ")"
+                            : ", which cannot start its process yet: " + trouble));
       break;
     case runtime::ActorPhase::kAlive:
       line("  runs on node " + actor.node.short_hex() + ", pid " + std::to_string(actor.pid) +
@@ -175,7 +198,8 @@ struct Found {
   std::vector<std::string> candidates;
 };
 
-Found look_up(const runtime::ClusterState& state, const std::string& what) {
+Found look_up(const std::string& address, const runtime::ClusterState& state,
+              const std::string& what) {
   Found found;
   const auto consider = [&](const std::string& id, const std::string& name,
                             const std::string& label, std::function<void()> explain) {
@@ -187,8 +211,11 @@ Found look_up(const runtime::ClusterState& state, const std::string& what) {
   };
   for (const runtime::ActorState& actor : state.actors) {
     consider(actor.actor.hex(), actor.name,
-             label_of(actor) + " (" + std::string(to_string(actor.phase)) + ")",
-             [&] { explain(actor); });
+             label_of(actor) + " (" + std::string(to_string(actor.phase)) + ")", [&] {
+               explain(actor, actor.phase == runtime::ActorPhase::kStarting
+                                  ? start_trouble(address, state, actor)
+                                  : "");
+             });
   }
   for (const runtime::GroupState& group : state.groups) {
     consider(group.spec.group.hex(), group.spec.name, label_of(group),
@@ -209,7 +236,7 @@ Found look_up(const runtime::ClusterState& state, const std::string& what) {
 int why_command(const std::string& address, const std::string& what) {
   auto state = fetch_state(address);
   if (!state.ok()) return fail(state.status());
-  Found found = look_up(*state, what);
+  Found found = look_up(address, *state, what);
   if (found.matches.empty()) {
     const std::string near = what.empty() ? "" : runtime::did_you_mean(what, found.candidates);
     return fail(

@@ -169,6 +169,24 @@ runtime::Result<std::optional<Tokenizer>> load_tokenizer(const std::string& mode
   return tokenizer.status();
 }
 
+/// Says it where the model does not read the row's tools.
+void note_unread_tools(const PromptInput& prompt, const PromptBuilder* builder,
+                       const DataRow& row) {
+  if (prompt.tools.empty()) return;
+  const char* why = nullptr;
+  if (!prompt.is_chat()) {
+    why = "only \"messages\" and \"chat\" go through the model's chat template";
+  } else {
+    DataRow toolless = row;
+    toolless.tools = nullptr;
+    const auto with = builder->text(row), without = builder->text(toolless);
+    if (with.ok() && without.ok() && *with == *without)
+      why = "the model's chat template does not write them";
+  }
+  if (why != nullptr)
+    std::cerr << "note: " << prompt.where << ": \"tools\" are not read: " << why << "\n";
+}
+
 runtime::Result<std::vector<Request>> make_generate_requests(
     const GenerateOptions& options, const std::vector<PromptInput>& prompts,
     const std::optional<Tokenizer>& tokenizer) {
@@ -184,11 +202,12 @@ runtime::Result<std::vector<Request>> make_generate_requests(
   for (const PromptInput& prompt : prompts) {
     Request request{
         .prompt_ids = {}, .n = options.n, .best_of = options.best_of, .sampling = options.sampling};
+    DataRow row;
+    row.where = prompt.where;
+    row.tools = prompt.tools;
     if (prompt.is_ids()) {
       request.prompt_ids = std::get<0>(prompt.prompt);
     } else {
-      DataRow row;
-      row.where = prompt.where;
       if (const std::string* text = std::get_if<std::string>(&prompt.prompt))
         row.prompt = *text;
       else
@@ -197,6 +216,7 @@ runtime::Result<std::vector<Request>> make_generate_requests(
       if (!ids.ok()) return ids.status();
       request.prompt_ids = std::move(*ids);
     }
+    note_unread_tools(prompt, builder ? &*builder : nullptr, row);
     requests.push_back(std::move(request));
   }
   return requests;
@@ -253,7 +273,7 @@ int generate_command(int argc, char** argv) {
   CLI::App app(
       "Completions of prompts, from the command line or as JSON lines on stdin: {\"prompt\":text}, "
       "{\"chat\":text}, "
-      "{\"messages\":[...]} or {\"ids\":[...]}.",
+      "{\"messages\":[...]} or {\"ids\":[...]}. \"tools\" of messages go to the chat template.",
       "starling generate");
   GenerateOptions options;
   options.add_to(app);

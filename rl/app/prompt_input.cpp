@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <utility>
 
+#include "rl/data/tool_list.h"
 #include "runtime/core/json.h"
 
 namespace rl {
@@ -49,10 +51,11 @@ runtime::Result<std::vector<std::int32_t>> json_ids(const nlohmann::ordered_json
   return ids;
 }
 
-runtime::Result<PromptInput> parse_prompt_row(std::string_view line, const std::string& where) {
-  const auto row = runtime::parse_json<nlohmann::ordered_json>(line);
-  if (row.is_discarded() || !row.is_object())
-    return runtime::invalid_argument(where + ": not a JSON object");
+namespace {
+
+/// What of a row is the prompt.
+runtime::Result<PromptInput> parse_prompt(const nlohmann::ordered_json& row,
+                                          const std::string& where) {
   if (const auto ids = row.find("ids"); ids != row.end()) {
     auto parsed = json_ids(*ids, where);
     if (!parsed.ok()) return parsed.status();
@@ -77,6 +80,21 @@ runtime::Result<PromptInput> parse_prompt_row(std::string_view line, const std::
     return PromptInput{.prompt = prompt->get<std::string>(), .where = where};
   }
   return runtime::invalid_argument(where + ": no \"prompt\", \"chat\", \"messages\" or \"ids\"");
+}
+
+}  // namespace
+
+runtime::Result<PromptInput> parse_prompt_row(std::string_view line, const std::string& where) {
+  const auto row = runtime::parse_json<nlohmann::ordered_json>(line);
+  if (row.is_discarded() || !row.is_object())
+    return runtime::invalid_argument(where + ": not a JSON object");
+  runtime::Result<PromptInput> input = parse_prompt(row, where);
+  const auto written = row.find("tools");
+  if (!input.ok() || written == row.end()) return input;
+  runtime::Result<nlohmann::ordered_json> tools = read_tool_list(*written, where + ": \"tools\"");
+  if (!tools.ok()) return tools.status();
+  input->tools = std::move(*tools);
+  return input;
 }
 
 runtime::Result<std::vector<PromptInput>> read_prompt_rows(std::istream& in,

@@ -16,9 +16,11 @@ namespace rl {
 /// One prompt: token ids, plain text, or chat messages for the model's template.
 struct PromptInput {
   std::variant<std::vector<std::int32_t>, std::string, nlohmann::ordered_json> prompt;
-  std::string where;  // "--prompt" or "stdin:3", for messages
+  std::string where;                       // "--prompt" or "stdin:3", for messages
+  nlohmann::ordered_json tools = nullptr;  // of a row, for the template: a list, or null
 
   bool is_ids() const { return prompt.index() == 0; }
+  bool is_chat() const { return prompt.index() == 2; }
 };
 
 /// A conversation of one user message.
@@ -33,8 +35,8 @@ runtime::Result<std::vector<std::int32_t>> parse_ids(std::string_view text);
 runtime::Result<std::vector<std::int32_t>> json_ids(const nlohmann::ordered_json& value,
                                                     const std::string& where);
 
-/// A row {"prompt": text}, {"chat": text}, {"messages": [...]} or {"ids": [...]}; further keys are
-/// ignored. `where` names it in messages.
+/// A row {"prompt": text}, {"chat": text}, {"messages": [...]} or {"ids": [...]}, and its "tools";
+/// further keys are ignored. `where` names it in messages.
 runtime::Result<PromptInput> parse_prompt_row(std::string_view line, const std::string& where);
 
 /// All rows of a stream; blank lines are skipped. Errors name the line ("stdin:3").

@@ -113,7 +113,7 @@ RolloutSummary summarize(const RolloutBatch& batch) {
   return summary;
 }
 
-std::vector<std::vector<std::int64_t>> sample_tokens(std::span<const RolloutSummary> summaries) {
+std::vector<std::vector<std::int64_t>> tokens_by_sample(std::span<const RolloutSummary> summaries) {
   std::vector<std::vector<std::int64_t>> tokens;
   for (const RolloutSummary& summary : summaries) {
     std::vector<std::int64_t>& mine = tokens.emplace_back(summary.prompt_tokens);

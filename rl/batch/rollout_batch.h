@@ -161,7 +161,7 @@ struct RolloutSummary {
 RolloutSummary summarize(const RolloutBatch& batch);
 
 /// Prompt and response tokens of each sample, by worker.
-std::vector<std::vector<std::int64_t>> sample_tokens(std::span<const RolloutSummary> summaries);
+std::vector<std::vector<std::int64_t>> tokens_by_sample(std::span<const RolloutSummary> summaries);
 
 /// `kept` followed by the samples of `prompts`, which are rows of fresh.prompts. kInvalidArgument:
 /// an inconsistent batch, a row that does not exist.

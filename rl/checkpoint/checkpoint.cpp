@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>

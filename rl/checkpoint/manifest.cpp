@@ -1,6 +1,7 @@
 #include "rl/checkpoint/manifest.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "rl/checkpoint/hash_file_ranges.h"

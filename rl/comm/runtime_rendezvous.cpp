@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/transport/endpoint.h"
+
 namespace rl {
 namespace {
 
@@ -41,12 +43,17 @@ std::shared_ptr<Rendezvous> make_runtime_rendezvous(runtime::Runtime& runtime) {
   return std::make_shared<RuntimeRendezvous>(runtime);
 }
 
+Result<std::string> host_of_node(const std::string& address) {
+  Result<runtime::Endpoint> endpoint = runtime::Endpoint::parse(address);
+  if (!endpoint.ok()) return endpoint.status();
+  return std::move(endpoint->host);
+}
+
 Result<std::string> node_host(runtime::Runtime& runtime) {
   const Result<runtime::ClusterState> state = runtime.cluster().state();
   if (!state.ok()) return state.status();
   for (const runtime::NodeInfo& node : state->nodes) {
-    if (node.node == runtime.cluster().node_id())
-      return node.address.substr(0, node.address.rfind(':'));
+    if (node.node == runtime.cluster().node_id()) return host_of_node(node.address);
   }
   return runtime::internal_error("this process's node is not in the cluster");
 }

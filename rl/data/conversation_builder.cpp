@@ -16,8 +16,6 @@ using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
 
-constexpr const char* kTools = "tools";
-
 bool is_assistant(const ordered_json& message) { return message.at("role") == "assistant"; }
 
 bool is_learned(const ordered_json& message) {
@@ -82,8 +80,7 @@ Result<std::string> ConversationBuilder::render(const DataRow& row, const ordere
   ordered_json variables = ordered_json::object();
   for (const auto& [name, text] : tokenizer_->special_token_texts()) variables[name] = text;
   variables["messages"] = messages;
-  variables[kTools] =
-      row.extra.is_object() && row.extra.contains(kTools) ? row.extra.at(kTools) : ordered_json();
+  variables["tools"] = row.tools;
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = asks;
   for (const auto& [name, value] : options_.sequence.template_variables.items())
@@ -116,17 +113,9 @@ UnwrittenFields ConversationBuilder::unwritten_fields(const DataRow& row) const 
   UnwrittenFields unwritten = unwritten_message_fields(
       row.prompt, row.where, "model.custom_chat_template",
       [&](const ordered_json& messages) { return render(row, messages, false); });
-  if (row.extra.is_object() && row.extra.contains(kTools) && !row.extra.at(kTools).empty()) {
-    DataRow toolless = row;
-    toolless.extra.erase(kTools);
-    const Result<std::string> with = render(row, row.prompt, false),
-                              without = render(toolless, row.prompt, false);
-    if (with.ok() && without.ok() && *with == *without)
-      unwritten[kTools] = row.where +
-                          ": it has tools (data.tools_key), which the chat template does not "
-                          "write: the model does not read them. Set model.custom_chat_template to "
-                          "one that writes them, or describe them in a system message";
-  }
+  add_unwritten_tools(
+      row, "model.custom_chat_template",
+      [&](const DataRow& other) { return render(other, other.prompt, false); }, unwritten);
   return unwritten;
 }
 

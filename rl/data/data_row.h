@@ -34,8 +34,9 @@ struct DataRow {
       {};  // what a `difficulty` next to the prompt or in `extra_info` says; for curricula
   std::optional<Preference> preference = {};  // of rows that are read as preferences
   std::string answerless = {};  // of a row without a column of an answer: the columns that it has
-  std::string unread = {};      // columns with a value that other stages read and this one does not
+  std::string unread = {};  // columns for a chat template with a value, of a prompt that is no chat
   bool ground_truth_is_json = false;  // it is no text in the data, but this list, object or boolean
+  nlohmann::ordered_json tools = nullptr;  // the tools for a chat template: a list, or null
 
   bool is_chat() const { return prompt.is_array(); }
   bool operator==(const DataRow&) const = default;

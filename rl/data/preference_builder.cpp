@@ -92,6 +92,7 @@ Result<std::string> PreferenceBuilder::messages_behind(
   DataRow whole;
   whole.where = row.where;
   whole.prompt = row.prompt;
+  whole.tools = row.tools;
   for (const nlohmann::ordered_json& message : messages) whole.prompt.push_back(message);
   const Result<std::string> all = prompts_.text(whole, /*asks=*/false);
   if (!all.ok()) return all;

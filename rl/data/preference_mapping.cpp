@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rl/config/judge.h"
+#include "rl/data/chat_columns.h"
 #include "rl/data/chat_messages.h"
 #include "rl/data/json_text.h"
 #include "rl/data/row_mapping.h"
@@ -283,6 +284,7 @@ Result<DataRow> map_preference(const RawRow& row, const RowMapping& mapping) {
                               "' is a list of messages, and data.prompt_form is plain");
     into->prompt =
         ordered_json::array({ordered_json({{"role", "user"}, {"content", into->prompt}})});
+    if (status = add_chat_columns(row, mapping, *into); !status.ok()) return status;
   }
   into->preference = std::move(preference);
   return into;

@@ -83,7 +83,7 @@ Result<std::string> PromptBuilder::text(const DataRow& row, bool asks) const {
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();
   for (const auto& [name, text] : tokenizer_->special_token_texts()) variables[name] = text;
   variables["messages"] = row.prompt;
-  variables["tools"] = nullptr;
+  variables["tools"] = row.tools;
   if (!options_.tools.empty()) {
     Result<nlohmann::ordered_json> tools = selected_tools(options_.tools, row.extra);
     if (!tools.ok()) return tools.status().with_context(row.where);
@@ -100,12 +100,21 @@ Result<std::string> PromptBuilder::text(const DataRow& row, bool asks) const {
 UnwrittenFields PromptBuilder::unwritten_fields(const DataRow& row,
                                                 const char* template_key) const {
   if (!row.is_chat() || chat_template_.empty()) return {};
-  return unwritten_message_fields(row.prompt, row.where, template_key,
-                                  [&](const nlohmann::ordered_json& messages) {
-                                    DataRow first = row;
-                                    first.prompt = messages;
-                                    return text(first, /*asks=*/false);
-                                  });
+  UnwrittenFields unwritten = unwritten_message_fields(row.prompt, row.where, template_key,
+                                                       [&](const nlohmann::ordered_json& messages) {
+                                                         DataRow first = row;
+                                                         first.prompt = messages;
+                                                         return text(first, /*asks=*/false);
+                                                       });
+  if (options_.tools.empty())
+    add_unwritten_tools(
+        row, template_key, [&](const DataRow& other) { return text(other, /*asks=*/false); },
+        unwritten);
+  else if (!row.tools.empty())
+    unwritten["tools"] = row.where +
+                         ": its tools are passed over: the prompt has those that the model can "
+                         "call, of multi_turn.tool_config_path";
+  return unwritten;
 }
 
 Result<std::vector<std::int32_t>> PromptBuilder::encode(const DataRow& row) const {

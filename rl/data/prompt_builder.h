@@ -29,8 +29,9 @@ struct PromptOptions {
   bool filter_overlong = false;  // drop rows over the limit before training starts
   std::string chat_template;     // overrides the model's own when not empty
   nlohmann::ordered_json template_variables =
-      nlohmann::ordered_json::object();    // `data.apply_chat_template_kwargs`
-  nlohmann::ordered_json tools = nullptr;  // schemas of tools that the model may call
+      nlohmann::ordered_json::object();  // `data.apply_chat_template_kwargs`
+  nlohmann::ordered_json tools =
+      nullptr;  // schemas of tools that the model may call, in place of a row's own
 
   /// From `data.*` and `actor_rollout_ref.model.custom_chat_template`.
   static runtime::Result<PromptOptions> from_config(const Config& config);
@@ -49,7 +50,7 @@ class PromptBuilder {
   /// messages, or there is none. Without `asks`, the chat is not left where the model is to go on.
   runtime::Result<std::string> text(const DataRow& row, bool asks = true) const;
 
-  /// What the template leaves out of a chat's messages. `template_key` sets another.
+  /// What the template leaves out of a chat's messages and tools. `template_key` sets another.
   std::map<std::string, std::string> unwritten_fields(
       const DataRow& row,
       const char* template_key = "actor_rollout_ref.model.custom_chat_template") const;

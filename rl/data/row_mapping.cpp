@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "rl/config/judge.h"
+#include "rl/data/chat_columns.h"
 #include "rl/data/chat_messages.h"
 #include "rl/data/json_text.h"
-#include "rl/data/tool_list.h"
 #include "runtime/core/json.h"
 
 namespace rl {
@@ -113,28 +113,6 @@ const ordered_json* descend(const ordered_json* at, const std::vector<std::strin
   return at;
 }
 
-/// The system message of a conversation that has none: the row's column `system`, as LLaMA-Factory
-/// has it next to ShareGPT's messages, or data.system_prompt.
-Status add_system_message(const RawRow& row, const RowMapping& mapping, ordered_json& messages) {
-  constexpr const char* kColumn = "system";
-  const ordered_json* column =
-      mapping.messages == kColumn ? nullptr : json_member(row.value, kColumn);
-  if (column != nullptr && !column->is_string())
-    return invalid_argument(row.where + ": 'system' must be a text, the conversation's system " +
-                            "message, it is " + json_type_name(*column));
-  std::string text = column == nullptr ? "" : column->get<std::string>();
-  const ordered_json& first = messages.front();
-  if (first.at("role") == "system") {
-    if (text.empty() || first.value("content", ordered_json()) == text) return Status();
-    return invalid_argument(row.where + ": 'system' is another text than the system message in '" +
-                            mapping.messages + "': keep one of them");
-  }
-  if (text.empty()) text = mapping.system_prompt;
-  if (text.empty()) return Status();
-  messages.insert(messages.begin(), ordered_json({{"role", "system"}, {"content", text}}));
-  return Status();
-}
-
 /// OpenAI's `weight` of an answer: 0 is read and not learned.
 Status check_message_weights(const ordered_json& messages, const std::string& at) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -162,18 +140,13 @@ Result<DataRow> map_conversation(const RawRow& row, const RowMapping& mapping,
                   [](const ordered_json& message) { return message.at("role") == "assistant"; });
   if (!answered) return invalid_argument(at + " has no message of the assistant to learn from");
   Status status = check_message_weights(into.prompt, at);
-  if (status.ok()) status = add_system_message(row, mapping, into.prompt);
+  if (status.ok()) status = add_system_message(row, mapping, mapping.messages, into.prompt);
   if (!status.ok()) return status;
-  const auto find = [&](const std::string& column) {
-    return column.empty() ? nullptr : json_member(row.value, column);
-  };
-  if (const ordered_json* thinking = find(mapping.thinking))
+  if (const ordered_json* thinking =
+          mapping.thinking.empty() ? nullptr : json_member(row.value, mapping.thinking))
     into.extra["enable_thinking"] = *thinking;
-  if (const ordered_json* written = find(mapping.tools)) {
-    Result<ordered_json> tools = read_tool_list(*written, row.where + ": '" + mapping.tools + "'");
-    if (!tools.ok()) return tools.status();
-    if (!tools->is_null()) into.extra["tools"] = std::move(*tools);
-  }
+  status = read_row_tools(row, mapping, into);
+  if (!status.ok()) return status;
   return into;
 }
 
@@ -231,13 +204,9 @@ Status set_form(const RawRow& row, const RowMapping& mapping, DataRow& into) {
                             "' is a list of messages, and data.prompt_form is plain: use "
                             "data.prompt_template with a column that is a text");
   }
-  if (mapping.system_prompt.empty()) return Status();
-  if (!into.is_chat())
+  if (!mapping.system_prompt.empty() && !into.is_chat())
     return invalid_argument(row.where +
                             ": data.system_prompt needs a chat: set data.prompt_form=chat");
-  if (into.prompt.front().at("role") != "system")
-    into.prompt.insert(into.prompt.begin(),
-                       ordered_json({{"role", "system"}, {"content", mapping.system_prompt}}));
   return Status();
 }
 
@@ -257,19 +226,6 @@ Status read_judging(const RawRow& row, const RowMapping& mapping, DataRow& into)
       agent != nullptr && agent->is_string())
     into.agent_name = agent->get<std::string>();
   return Status();
-}
-
-/// Of the columns that belong to conversations those which have something that no prompt gets.
-std::string list_unread(const ordered_json& row, const RowMapping& mapping) {
-  ordered_json unread = ordered_json::object();
-  for (const std::string column : {"tools", "system"}) {
-    const ordered_json* value = json_member(row, column);
-    const bool read = column == mapping.prompt || column == mapping.response ||
-                      column == mapping.answer ||
-                      mapping.prompt_template.find("{" + column + "}") != std::string::npos;
-    if (value != nullptr && !is_empty_value(*value) && !read) unread[column] = nullptr;
-  }
-  return unread.empty() ? std::string() : list_json_keys(unread);
 }
 
 /// A response that the row has.
@@ -373,11 +329,11 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   into.where = row.where;
   Status status = read_prompt(row, mapping, into);
   if (status.ok()) status = set_form(row, mapping, into);
+  if (status.ok()) status = add_chat_columns(row, mapping, into);
   if (!status.ok()) return status;
   status = read_judging(row, mapping, into);
   if (status.ok()) status = read_response(row, mapping, into);
   if (!status.ok()) return status;
-  into.unread = list_unread(row.value, mapping);
   return into;
 }
 

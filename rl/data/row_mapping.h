@@ -37,9 +37,9 @@ struct RowMapping {
   std::string
       answer_after;  // the ground truth is what comes after the last of these: "####" of GSM8K
   std::string messages = {};  // a column that holds a whole conversation, taken as it is where a
-                              // row has it; its tools and enable_thinking go into `extra`
-  std::string tools = {};     // the column of its tools
-  std::string thinking = {};  // and of enable_thinking
+                              // row has it; its enable_thinking goes into `extra`
+  std::string tools = {};     // the column of a chat's tools; empty: `tools`
+  std::string thinking = {};  // and of a conversation's enable_thinking
   std::array<std::string, 3> media = {
       "images", "videos",
       "audios"};  // columns that have to be empty, since only text is read; empty: none to look at

@@ -33,4 +33,19 @@ UnwrittenFields unwritten_message_fields(const ordered_json& messages, const std
   return unwritten;
 }
 
+void add_unwritten_tools(const DataRow& row, const char* template_key,
+                         const std::function<Result<std::string>(const DataRow&)>& render,
+                         UnwrittenFields& unwritten) {
+  if (row.tools.empty()) return;
+  DataRow toolless = row;
+  toolless.tools = nullptr;
+  const Result<std::string> with = render(row), without = render(toolless);
+  if (with.ok() && without.ok() && *with == *without)
+    unwritten["tools"] = row.where +
+                         ": it has tools, which the chat template does not write: the model does "
+                         "not read them. Set " +
+                         template_key +
+                         " to one that writes them, or describe them in a system message";
+}
+
 }  // namespace rl

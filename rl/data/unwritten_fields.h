@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "rl/data/data_row.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -21,5 +22,10 @@ using RenderMessages =
 UnwrittenFields unwritten_message_fields(const nlohmann::ordered_json& messages,
                                          const std::string& where, const char* template_key,
                                          const RenderMessages& render);
+
+/// Adds the row's tools, if `render` makes nothing of them.
+void add_unwritten_tools(const DataRow& row, const char* template_key,
+                         const std::function<runtime::Result<std::string>(const DataRow&)>& render,
+                         UnwrittenFields& unwritten);
 
 }  // namespace rl

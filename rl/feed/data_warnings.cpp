@@ -84,8 +84,9 @@ std::vector<std::string> data_warnings(const Dataset& dataset, const DataWarning
                 "it is meant so");
     if (!row.unread.empty())
       unread.add(row, ": it has " + row.unread +
-                          ", which the prompt does not get: only conversations of `starling sft` "
-                          "do; write it into the messages");
+                          ", which the prompt does not get, since it is plain text: "
+                          "data.prompt_form=chat makes it a user's message, and the chat template "
+                          "gets both");
   };
   if (dataset.in_memory()) {
     for (const DataRow& row : dataset.rows()) look_at(row);

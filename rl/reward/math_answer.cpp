@@ -15,6 +15,7 @@
 #include "rl/reward/latex_text.h"
 #include "rl/reward/math_relation.h"
 #include "rl/reward/math_text.h"
+#include "rl/reward/member_units.h"
 #include "rl/reward/number_text.h"
 #include "rl/reward/numeric_value.h"
 #include "rl/reward/quantity_words.h"
@@ -448,6 +449,10 @@ bool is_percentage(std::string_view text) {
   return text.ends_with("percent") || text.ends_with("per cent");
 }
 
+bool same_normal_forms(const std::string& a, const std::string& b) {
+  return same(normal_form(a), normal_form(b), 0);
+}
+
 std::string hundredth(const std::string& number) { return "\\frac{" + number + "}{100}"; }
 
 }  // namespace
@@ -485,6 +490,7 @@ bool equivalent(std::string_view written, std::string_view written_truth) {
   const std::string_view answer = trim(plain), truth = trim(plain_truth);
   if (answer.size() > kAnswerBytesMax || truth.size() > kAnswerBytesMax) return answer == truth;
   if (have_different_units(read_math(answer).units, read_math(truth).units)) return false;
+  if (have_members_of_different_units(answer, truth, same_normal_forms)) return false;
   const std::string stated = stated_form(answer), stated_truth = stated_form(truth);
   if (same_statements(stated, stated_truth)) return true;
   if (have_different_names(stated, stated_truth)) return false;

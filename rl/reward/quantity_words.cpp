@@ -8,6 +8,7 @@
 #include "rl/reward/characters.h"
 #include "rl/reward/math_units.h"
 #include "rl/reward/number_text.h"
+#include "rl/reward/unit_names.h"
 
 namespace rl {
 namespace {
@@ -149,16 +150,37 @@ bool is_measure(const std::string& thing) {
          thing == "m" || thing == "s" || thing == "g" || thing == "h" || thing == "usd";
 }
 
+/// The signs of measures; empty where one is not known, which may be a name of any other.
+std::set<std::string> signs_of(const std::set<std::string>& things) {
+  std::set<std::string> signs;
+  for (const std::string& thing : things) {
+    std::string_view sign = unit_sign(thing);
+    if (sign.empty()) return {};
+    if (const std::size_t blank = sign.find(' '); blank != sign.npos) {
+      signs.emplace(sign.substr(0, blank));
+      sign.remove_prefix(blank + 1);
+    }
+    signs.emplace(sign);
+  }
+  return signs;
+}
+
+/// Whether one has all that the other has.
+bool has_all_of_other(const std::set<std::string>& a, const std::set<std::string>& b) {
+  return std::includes(a.begin(), a.end(), b.begin(), b.end()) ||
+         std::includes(b.begin(), b.end(), a.begin(), a.end());
+}
+
 /// What one phrase counts or measures.
 struct Phrase {
   std::set<std::string> things;
   bool is_measured = false;
+  std::set<std::string> signs;  // of what is measured, where they are known
 
   /// Whether one says what the other does, in as many words or in more.
   bool agrees_with(const Phrase& other) const {
-    return (is_measured && other.is_measured) ||
-           std::includes(things.begin(), things.end(), other.things.begin(), other.things.end()) ||
-           std::includes(other.things.begin(), other.things.end(), things.begin(), things.end());
+    if (is_measured && other.is_measured) return has_all_of_other(signs, other.signs);
+    return has_all_of_other(things, other.things);
   }
 };
 
@@ -168,7 +190,8 @@ std::vector<Phrase> phrases_of(const std::vector<std::string>& texts) {
     std::set<std::string> things = named_things(text);
     if (things.empty()) continue;
     const bool is_measured = std::all_of(things.begin(), things.end(), is_measure);
-    phrases.push_back({std::move(things), is_measured});
+    std::set<std::string> signs = is_measured ? signs_of(things) : std::set<std::string>();
+    phrases.push_back({std::move(things), is_measured, std::move(signs)});
   }
   return phrases;
 }

@@ -33,8 +33,8 @@ bool is_factor_word(std::string_view word);
 bool changes_quantity(std::string_view words);
 
 /// Whether two answers count or measure different things, by the words that are left out of each:
-/// "apples" and "pears", "a.m." and "p.m.". False where one has none, and of units, as which all
-/// measures and words such as "ways" and "solutions" pass.
+/// "apples" and "pears", "a.m." and "p.m.", "cm" and "m". False where one has none, and where one
+/// may be any unit: measures that unit_sign() does not know, and words such as "ways".
 bool have_different_units(const std::vector<std::string>& a, const std::vector<std::string>& b);
 
 }  // namespace rl

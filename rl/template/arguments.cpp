@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "rl/template/builtins.h"
 #include "rl/template/failure.h"
 
 namespace rl {
@@ -31,12 +30,12 @@ void CallArguments::check(std::string_view function,
   }
 }
 
-std::string CallArguments::text(TemplateEvaluator& evaluator, std::size_t position,
-                                std::string_view name, std::string_view otherwise) const {
+std::string CallArguments::text(RenderBudget& budget, std::size_t position, std::string_view name,
+                                std::string_view otherwise) const {
   const TemplateValue* value = find(position, name);
   if (value == nullptr) return std::string(otherwise);
   require_defined(*value);
-  return value->to_string(evaluator);
+  return value->to_string(budget);
 }
 
 std::int64_t CallArguments::integer(std::size_t position, std::string_view name,

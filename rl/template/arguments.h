@@ -23,7 +23,7 @@ struct CallArguments {
   const TemplateValue* find_named(std::string_view name) const;
   /// Throws TypeError for more arguments than `names`, or for a name that is not among them.
   void check(std::string_view function, std::initializer_list<std::string_view> names) const;
-  std::string text(TemplateEvaluator& evaluator, std::size_t position, std::string_view name,
+  std::string text(RenderBudget& budget, std::size_t position, std::string_view name,
                    std::string_view otherwise) const;
   std::int64_t integer(std::size_t position, std::string_view name, std::int64_t otherwise) const;
   bool flag(std::size_t position, std::string_view name, bool otherwise) const;

@@ -1,7 +1,6 @@
 // Operators of the template language, as Python defines them.
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "rl/template/builtins.h"
 #include "rl/template/failure.h"
@@ -131,139 +130,7 @@ TemplateValue add_sequences(TemplateEvaluator& evaluator, const TemplateValue& a
                      : TemplateValue::tuple(std::move(items));
 }
 
-// Of a conversion's width and precision; of numbers with a fraction, the latter.
-constexpr std::size_t kFormatMax = 1'000'000;
-constexpr std::size_t kFractionMax = 100;
-
-/// The digits from `at` on, which it moves behind them.
-std::size_t format_number(const std::string& format, std::size_t& at) {
-  std::size_t number = 0;
-  for (; at < format.size() && format[at] >= '0' && format[at] <= '9'; ++at) {
-    number = number * 10 + static_cast<std::size_t>(format[at] - '0');
-    if (number > kFormatMax) fail_limit("% format: a width or precision of more than a million");
-  }
-  return number;
-}
-
-std::string first_characters(const std::string& text, std::size_t count) {
-  std::string first;
-  for (const std::string_view character : split_characters(text)) {
-    if (count-- == 0) break;
-    first += character;
-  }
-  return first;
-}
-
-/// "%d" of a float.
-std::int64_t truncated(double value) {
-  if (std::isnan(value)) fail_python("ValueError", "cannot convert float NaN to integer");
-  if (std::isinf(value)) fail_python("OverflowError", "cannot convert float infinity to integer");
-  if (!(std::abs(value) < 9223372036854775808.0)) fail_overflow();
-  return static_cast<std::int64_t>(value);
-}
-
-/// One conversion of format_percent: flags, width, precision and letter.
-struct Conversion {
-  bool left = false, zero = false, plus = false, space = false;
-  std::size_t width = 0;
-  std::optional<std::size_t> precision;
-  char letter = 's';
-};
-
-std::string convert(TemplateEvaluator& evaluator, const Conversion& conversion,
-                    const TemplateValue& value) {
-  const bool is_number = conversion.letter != 's' && conversion.letter != 'r';
-  if (is_number) require_defined(value);
-  std::string text;
-  switch (conversion.letter) {
-    case 's':
-    case 'r':
-      text = conversion.letter == 's' ? value.to_string(evaluator) : value.repr(evaluator);
-      if (conversion.precision && *conversion.precision < text.size()) {
-        evaluator.charge_characters(text.size());
-        text = first_characters(text, *conversion.precision);
-      }
-      break;
-    case 'd':
-    case 'i':
-      if (value.is_big_integer()) {
-        text = value.repr(evaluator);
-      } else if (value.is_number()) {
-        text = std::to_string(value.is_float() ? truncated(value.as_double()) : value.as_int());
-      } else {
-        fail_type("%d format: a real number is required, not " + value.type_name());
-      }
-      if (const std::size_t sign = text[0] == '-' ? 1 : 0, digits = text.size() - sign;
-          conversion.precision && *conversion.precision > digits)
-        text.insert(sign, *conversion.precision - digits, '0');
-      break;
-    case 'f':
-    case 'e':
-    case 'g': {
-      if (!value.is_number()) fail_type("must be real number, not " + value.type_name());
-      char buffer[512];
-      const char format[] = {'%', '.', '*', conversion.letter, '\0'};
-      const std::size_t digits = conversion.precision.value_or(6);
-      if (digits > kFractionMax) fail_limit("% format: more than 100 digits of a fraction");
-      std::snprintf(buffer, sizeof(buffer), format, static_cast<int>(digits), value.as_double());
-      text = buffer;
-      break;
-    }
-    default:
-      fail_python("ValueError",
-                  std::string("unsupported format character '") + conversion.letter + "'");
-  }
-  if (is_number && (conversion.plus || conversion.space) && text[0] != '-')
-    text.insert(0, 1, conversion.plus ? '+' : ' ');
-  const auto size = static_cast<std::size_t>(count_characters(text));
-  if (size >= conversion.width) return text;
-  const std::string padding(conversion.width - size,
-                            is_number && conversion.zero && !conversion.left ? '0' : ' ');
-  if (conversion.left) return text + padding;
-  if (padding[0] == '0' && (text[0] == '-' || text[0] == '+' || text[0] == ' '))
-    return text.substr(0, 1) + padding + text.substr(1);
-  return padding + text;
-}
-
 }  // namespace
-
-std::string format_percent(TemplateEvaluator& evaluator, const std::string& format,
-                           const ValueList& values, bool all_used) {
-  evaluator.charge(format.size());
-  evaluator.charge_scan(format.size());
-  std::string out;
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < format.size(); ++i) {
-    if (format[i] != '%') {
-      out += format[i];
-      continue;
-    }
-    Conversion conversion;
-    for (++i;
-         i < format.size() && std::string_view("-+0 #").find(format[i]) != std::string_view::npos;
-         ++i) {
-      conversion.left = conversion.left || format[i] == '-';
-      conversion.plus = conversion.plus || format[i] == '+';
-      conversion.zero = conversion.zero || format[i] == '0';
-      conversion.space = conversion.space || format[i] == ' ';
-    }
-    conversion.width = format_number(format, i);
-    if (i < format.size() && format[i] == '.') conversion.precision = format_number(format, ++i);
-    if (i >= format.size()) fail_python("ValueError", "incomplete format");
-    if (format[i] == '%') {
-      out += '%';
-      continue;
-    }
-    conversion.letter = format[i];
-    if (next >= values.size()) fail_type("not enough arguments for format string");
-    const std::string text = convert(evaluator, conversion, values[next++]);
-    evaluator.charge(text.size());
-    out += text;
-  }
-  if (all_used && next < values.size())
-    fail_type("not all arguments converted during string formatting");
-  return out;
-}
 
 TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, const TemplateValue& a,
                          const TemplateValue& b) {
@@ -316,12 +183,13 @@ bool contains(TemplateEvaluator& evaluator, const TemplateValue& container,
     evaluator.charge_scan(container.as_string().size() + item.as_string().size());
     return find_text(container.as_string(), item.as_string()) != std::string_view::npos;
   }
-  if (container.is_dict()) return container.as_dict().find_value(evaluator, item) != nullptr;
+  if (container.is_dict())
+    return container.as_dict().find_value(evaluator.budget(), item) != nullptr;
   if (container.is_none() || container.is_number() || container.is_callable()) {
     fail_type("argument of type '" + container.type_name() + "' is not iterable");
   }
   for (const TemplateValue& present : evaluator.iterate(container)) {
-    if (equal_values(evaluator, present, item)) return true;
+    if (equal_values(evaluator.budget(), present, item)) return true;
   }
   return false;
 }
@@ -336,11 +204,6 @@ std::int64_t length_of(TemplateEvaluator& evaluator, const TemplateValue& value)
   if (value.is_dict()) return static_cast<std::int64_t>(value.as_dict().entries().size());
   if (value.is_loop()) return static_cast<std::int64_t>(value.as_loop().items.size());
   fail_type("object of type '" + value.type_name() + "' has no len()");
-}
-
-void require_defined(const TemplateValue& value) {
-  if (value.is_undefined())
-    fail_python(value.as_undefined().exception, value.as_undefined().message);
 }
 
 }  // namespace rl

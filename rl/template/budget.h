@@ -27,6 +27,9 @@ class RenderBudget {
   /// Accounts for memory made on the way.
   void charge(std::size_t bytes);
   void charge_steps(std::int64_t steps);
+  /// Accounts for looking at bytes (a nanosecond each), or at characters (tens of them).
+  void charge_scan(std::size_t bytes) { charge_steps(static_cast<std::int64_t>(bytes / 32)); }
+  void charge_characters(std::size_t bytes) { charge_steps(static_cast<std::int64_t>(bytes / 4)); }
   /// Throws when a result of N bytes is too long.
   void check_output(std::size_t bytes) const;
 

@@ -44,7 +44,4 @@ bool contains(TemplateEvaluator& evaluator, const TemplateValue& container,
               const TemplateValue& item);
 std::int64_t length_of(TemplateEvaluator& evaluator, const TemplateValue& value);
 
-/// Throws what using an undefined value throws; does nothing for others.
-void require_defined(const TemplateValue& value);
-
 }  // namespace rl

@@ -1,6 +1,7 @@
 #include "rl/template/chat_templates.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace rl {

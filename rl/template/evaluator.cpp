@@ -1,6 +1,7 @@
 #include "rl/template/evaluator.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "rl/template/builtins.h"
@@ -89,7 +90,7 @@ TemplateValue TemplateEvaluator::eval_collection(const TemplateExpr& expr, const
     for (std::size_t i = 0; i + 1 < expr.parts.size(); i += 2) {
       TemplateValue key = eval(*expr.parts[i], scope);
       if (key.is_list() || key.is_dict()) fail_type("unhashable type: '" + key.type_name() + "'");
-      members.set(*this, std::move(key), eval(*expr.parts[i + 1], scope));
+      members.set(budget_, std::move(key), eval(*expr.parts[i + 1], scope));
     }
     return TemplateValue::dict(std::move(members));
   }
@@ -110,7 +111,7 @@ TemplateValue TemplateEvaluator::eval_operator(const TemplateExpr& expr, const S
   if (expr.kind == ExprKind::kConcat) {
     std::string text;
     for (const ExprPtr& part : expr.parts) {
-      const std::string piece = eval(*part, scope).to_string(*this);
+      const std::string piece = eval(*part, scope).to_string(budget_);
       charge(piece.size());
       text += piece;
     }
@@ -140,13 +141,13 @@ TemplateValue TemplateEvaluator::eval_compare(const TemplateExpr& expr, const Sc
     const std::string& op = expr.names[i];
     bool holds = false;
     if (op == "==" || op == "!=") {
-      holds = equal_values(*this, left, right) == (op == "==");
+      holds = equal_values(budget_, left, right) == (op == "==");
     } else if (op == "in" || op == "not in") {
       holds = contains(*this, right, left) == (op == "in");
     } else {
       const bool nan = (left.is_float() && left.as_double() != left.as_double()) ||
                        (right.is_float() && right.as_double() != right.as_double());
-      const int order = compare_values(*this, left, right, op.c_str());
+      const int order = compare_values(budget_, left, right, op.c_str());
       holds = !nan && (op == "<"    ? order < 0
                        : op == "<=" ? order <= 0
                        : op == ">"  ? order > 0
@@ -249,7 +250,7 @@ CallArguments TemplateEvaluator::eval_arguments(const std::vector<Argument>& arg
           fail_type("argument after ** must be a mapping, not " + value.type_name());
         charge(value.as_dict().entries().size() * 64);
         for (const auto& [key, item] : value.as_dict().entries())
-          result.named.emplace_back(key.to_string(*this), item);
+          result.named.emplace_back(key.to_string(budget_), item);
         break;
     }
   }
@@ -262,7 +263,7 @@ TemplateValue TemplateEvaluator::call(const TemplateValue& callee, const CallArg
     if (callee.is_loop()) fail_unsupported(line_, "a recursive loop");
     fail_type("'" + callee.type_name() + "' object is not callable");
   }
-  return callee.as_callable().call(*this, arguments);
+  return callee.as_callable().call(arguments);
 }
 
 TemplateValue TemplateEvaluator::filter(std::string_view name, const TemplateValue& input,
@@ -286,7 +287,7 @@ TemplateValue TemplateEvaluator::make_namespace(const CallArguments& arguments) 
     if (!arguments.positional[0].is_dict())
       fail_type("'" + arguments.positional[0].type_name() + "' object is not iterable");
     for (const auto& [key, value] : arguments.positional[0].as_dict().entries())
-      box->attributes.emplace_back(key.to_string(*this), value);
+      box->attributes.emplace_back(key.to_string(budget_), value);
   }
   for (const auto& [name, value] : arguments.named) box->attributes.emplace_back(name, value);
   namespaces_.push_back(box);

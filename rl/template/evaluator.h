@@ -1,5 +1,6 @@
 // TemplateEvaluator: computes the expressions of a template, and serves its built-ins, which are in
-// filters.cpp, list_filters.cpp, value_tests.cpp, methods.cpp, arithmetic.cpp and globals.cpp.
+// filters.cpp, list_filters.cpp, value_tests.cpp, methods.cpp, arithmetic.cpp, percent_format.cpp
+// and globals.cpp.
 #pragma once
 
 #include <cstddef>
@@ -50,9 +51,8 @@ class TemplateEvaluator {
   ValueList iterate(const TemplateValue& value);
   void charge(std::size_t bytes) { budget_.charge(bytes); }
   void charge_steps(std::int64_t steps) { budget_.charge_steps(steps); }
-  /// Accounts for looking at bytes (a nanosecond each), or at characters (tens of them).
-  void charge_scan(std::size_t bytes) { charge_steps(static_cast<std::int64_t>(bytes / 32)); }
-  void charge_characters(std::size_t bytes) { charge_steps(static_cast<std::int64_t>(bytes / 4)); }
+  void charge_scan(std::size_t bytes) { budget_.charge_scan(bytes); }
+  void charge_characters(std::size_t bytes) { budget_.charge_characters(bytes); }
   /// Keeps a loop to the end, since it holds what may hold it.
   void keep(std::shared_ptr<LoopState> loop) { kept_loops_.push_back(std::move(loop)); }
   TemplateValue make_namespace(const CallArguments& arguments);

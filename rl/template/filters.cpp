@@ -19,7 +19,7 @@ using Arguments = CallArguments;
 
 /// What most text filters do first: str(value).
 std::string soft_text(TemplateEvaluator& evaluator, const TemplateValue& value) {
-  std::string text = value.to_string(evaluator);
+  std::string text = value.to_string(evaluator.budget());
   evaluator.charge(text.size());
   return text;
 }
@@ -48,10 +48,10 @@ TemplateValue filter_tojson(TemplateEvaluator& evaluator, const TemplateValue& v
   if (separators != nullptr && !separators->is_none()) {
     if (!separators->is_sequence() || separators->items().size() != 2)
       fail_type("tojson: separators must be a pair");
-    style.item_separator = separators->items()[0].to_string(evaluator);
-    style.key_separator = separators->items()[1].to_string(evaluator);
+    style.item_separator = separators->items()[0].to_string(evaluator.budget());
+    style.key_separator = separators->items()[1].to_string(evaluator.budget());
   }
-  return to_json_text(evaluator, value, style);
+  return to_json_text(evaluator.budget(), value, style);
 }
 
 TemplateValue filter_default(TemplateEvaluator&, const TemplateValue& value,
@@ -69,7 +69,7 @@ TemplateValue filter_trim(TemplateEvaluator& evaluator, const TemplateValue& val
   const std::string text = soft_text(evaluator, value);
   if (characters == nullptr || characters->is_none())
     return TemplateValue::text(strip_text(text, true, true));
-  const std::string wanted = characters->to_string(evaluator);
+  const std::string wanted = characters->to_string(evaluator.budget());
   evaluator.charge_characters(wanted.size());
   return TemplateValue::text(strip_text(text, true, true, &wanted));
 }
@@ -110,8 +110,8 @@ TemplateValue filter_replace(TemplateEvaluator& evaluator, const TemplateValue& 
                              const Arguments& arguments) {
   arguments.check("replace", {"old", "new", "count"});
   CallArguments method_arguments;
-  method_arguments.positional = {TemplateValue(arguments.text(evaluator, 0, "old", "")),
-                                 TemplateValue(arguments.text(evaluator, 1, "new", ""))};
+  method_arguments.positional = {TemplateValue(arguments.text(evaluator.budget(), 0, "old", "")),
+                                 TemplateValue(arguments.text(evaluator.budget(), 1, "new", ""))};
   const TemplateValue* count = arguments.find(2, "count");
   if (count != nullptr && !count->is_none()) method_arguments.positional.push_back(*count);
   const TemplateValue text(soft_text(evaluator, value));
@@ -252,7 +252,7 @@ TemplateValue filter_round(TemplateEvaluator& evaluator, const TemplateValue& va
   if (!value.is_number())
     fail_type("type " + value.type_name() + " doesn't define __round__ method");
   const std::int64_t precision = arguments.integer(0, "precision", 0);
-  const std::string method = arguments.text(evaluator, 1, "method", "common");
+  const std::string method = arguments.text(evaluator.budget(), 1, "method", "common");
   const double scale =
       std::pow(10.0, static_cast<double>(std::clamp<std::int64_t>(precision, -300, 300)));
   const double scaled = value.as_double() * scale;
@@ -284,7 +284,7 @@ TemplateValue filter_truncate(TemplateEvaluator& evaluator, const TemplateValue&
   const std::int64_t length = arguments.integer(0, "length", 255);
   const std::int64_t leeway =
       given_leeway == nullptr || given_leeway->is_none() ? 5 : arguments.integer(3, "leeway", 5);
-  const std::string end = arguments.text(evaluator, 2, "end", "...");
+  const std::string end = arguments.text(evaluator.budget(), 2, "end", "...");
   const std::int64_t end_length = count_characters(end);
   if (length < end_length)
     fail_python("AssertionError", "expected length >= " + std::to_string(end_length) + ", got " +

@@ -50,7 +50,7 @@ TemplateValue global_namespace(TemplateEvaluator& evaluator, const CallArguments
 }
 
 TemplateValue global_raise_exception(TemplateEvaluator& evaluator, const CallArguments& arguments) {
-  fail_python("TemplateError", arguments.text(evaluator, 0, "message", ""));
+  fail_python("TemplateError", arguments.text(evaluator.budget(), 0, "message", ""));
 }
 
 struct MomentOfRendering {
@@ -123,7 +123,7 @@ std::string with_microseconds(std::string_view format, int microseconds) {
 }
 
 TemplateValue global_strftime_now(TemplateEvaluator& evaluator, const CallArguments& arguments) {
-  std::string format = arguments.text(evaluator, 0, "format", "");
+  std::string format = arguments.text(evaluator.budget(), 0, "format", "");
   if (format.empty()) return TemplateValue(std::string());
   if (format.size() > 1000) fail_limit("strftime_now: a format of more than 1000 bytes");
   const MomentOfRendering moment = current_time(evaluator);
@@ -151,7 +151,9 @@ TemplateValue find_global(TemplateEvaluator& evaluator, std::string_view name) {
     auto box = std::make_shared<CallableBox>();
     box->type_name = "function";
     box->name = std::string(name);
-    box->call = function;
+    box->call = [&evaluator, of_name = function](const CallArguments& arguments) {
+      return of_name(evaluator, arguments);
+    };
     return TemplateValue(TemplateValue::Callable(std::move(box)));
   }
   for (std::string_view missing : {"cycler", "joiner", "lipsum"}) {

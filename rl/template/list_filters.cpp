@@ -66,7 +66,7 @@ TemplateValue filter_items(TemplateEvaluator& evaluator, const TemplateValue& va
 TemplateValue filter_join(TemplateEvaluator& evaluator, const TemplateValue& value,
                           const Arguments& arguments) {
   arguments.check("join", {"d", "attribute"});
-  const std::string separator = arguments.text(evaluator, 0, "d", "");
+  const std::string separator = arguments.text(evaluator.budget(), 0, "d", "");
   const TemplateValue* attribute = arguments.find(1, "attribute");
   std::string out;
   bool first = true;
@@ -74,7 +74,7 @@ TemplateValue filter_join(TemplateEvaluator& evaluator, const TemplateValue& val
     const std::string part =
         (attribute == nullptr || attribute->is_none() ? item
                                                       : get_path(evaluator, item, *attribute))
-            .to_string(evaluator);
+            .to_string(evaluator.budget());
     if (!first) out += separator;
     first = false;
     out += part;
@@ -100,7 +100,7 @@ ValueList sort_by(TemplateEvaluator& evaluator, const TemplateValue& value, bool
   for (TemplateValue& item : evaluator.iterate(value)) keyed.emplace_back(key(item), item);
   evaluator.charge_steps(static_cast<std::int64_t>(keyed.size()) * 8);
   std::stable_sort(keyed.begin(), keyed.end(), [&evaluator, reverse](const auto& a, const auto& b) {
-    const int order = compare_values(evaluator, a.first, b.first, "<");
+    const int order = compare_values(evaluator.budget(), a.first, b.first, "<");
     return reverse ? order > 0 : order < 0;
   });
   ValueList items;
@@ -141,7 +141,7 @@ TemplateValue filter_dictsort(TemplateEvaluator& evaluator, const TemplateValue&
                               const Arguments& arguments) {
   arguments.check("dictsort", {"case_sensitive", "by", "reverse"});
   if (!value.is_dict()) fail_type("'" + value.type_name() + "' object has no attribute 'items'");
-  const std::string by = arguments.text(evaluator, 1, "by", "key");
+  const std::string by = arguments.text(evaluator.budget(), 1, "by", "key");
   if (by != "key" && by != "value")
     fail_python("FilterArgumentError", "You can only sort by either \"key\" or \"value\"");
   const TemplateValue part(std::int64_t{by == "key" ? 0 : 1});
@@ -164,7 +164,7 @@ TemplateValue extreme(TemplateEvaluator& evaluator, const TemplateValue& value,
   TemplateValue best_key = sort_key(evaluator, items[0], attribute, case_sensitive);
   for (std::size_t i = 1; i < items.size(); ++i) {
     TemplateValue key = sort_key(evaluator, items[i], attribute, case_sensitive);
-    const int order = compare_values(evaluator, key, best_key, largest ? ">" : "<");
+    const int order = compare_values(evaluator.budget(), key, best_key, largest ? ">" : "<");
     if (largest ? order <= 0 : order >= 0) continue;
     best = i;
     best_key = std::move(key);
@@ -183,8 +183,8 @@ TemplateValue filter_unique(TemplateEvaluator& evaluator, const TemplateValue& v
     TemplateValue key = sort_key(evaluator, item, attribute, case_sensitive);
     if (key.is_list() || key.is_dict()) fail_type("unhashable type: '" + key.type_name() + "'");
     evaluator.charge_steps(key.is_string() ? 1 : static_cast<std::int64_t>(items.size()));
-    if (seen.find_value(evaluator, key) != nullptr) continue;
-    seen.set(evaluator, std::move(key), true);
+    if (seen.find_value(evaluator.budget(), key) != nullptr) continue;
+    seen.set(evaluator.budget(), std::move(key), true);
     items.push_back(std::move(item));
   }
   return make_list(evaluator, std::move(items));
@@ -220,7 +220,7 @@ TemplateValue filter_map(TemplateEvaluator& evaluator, const TemplateValue& valu
     }
     return make_list(evaluator, std::move(out));
   }
-  const std::string name = arguments.positional[0].to_string(evaluator);
+  const std::string name = arguments.positional[0].to_string(evaluator.budget());
   CallArguments rest = arguments;
   rest.positional.erase(rest.positional.begin());
   for (const TemplateValue& item : evaluator.iterate(value)) {
@@ -244,7 +244,7 @@ TemplateValue select(TemplateEvaluator& evaluator, const TemplateValue& value,
   }
   std::string test;
   if (!rest.positional.empty()) {
-    test = rest.positional[0].to_string(evaluator);
+    test = rest.positional[0].to_string(evaluator.budget());
     rest.positional.erase(rest.positional.begin());
   }
   ValueList out;
@@ -328,7 +328,7 @@ TemplateValue filter_groupby(TemplateEvaluator& evaluator, const TemplateValue& 
   };
   for (const TemplateValue& item : sort_by(evaluator, value, false, key_of)) {
     TemplateValue item_key = key_of(item);
-    if (!members.empty() && !equal_values(evaluator, item_key, key)) close();
+    if (!members.empty() && !equal_values(evaluator.budget(), item_key, key)) close();
     if (members.empty()) key = std::move(item_key);
     members.push_back(item);
   }
@@ -338,7 +338,7 @@ TemplateValue filter_groupby(TemplateEvaluator& evaluator, const TemplateValue& 
 
 TemplateValue filter_attr(TemplateEvaluator& evaluator, const TemplateValue& value,
                           const Arguments& arguments) {
-  const std::string name = arguments.text(evaluator, 0, "name", "");
+  const std::string name = arguments.text(evaluator.budget(), 0, "name", "");
   // Unlike a.b it never looks at items.
   TemplateValue found = find_method(evaluator, value, name);
   if (!found.is_undefined() || value.is_dict()) return found;

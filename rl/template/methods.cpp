@@ -211,7 +211,7 @@ TemplateValue partition(TemplateEvaluator& evaluator, const TemplateValue& self,
 TemplateValue pad_string(TemplateEvaluator& evaluator, const TemplateValue& self,
                          const Arguments& arguments, int left_halves) {
   const std::int64_t width = arguments.integer(0, "width", 0);
-  const std::string fill = arguments.text(evaluator, 1, "fillchar", " ");
+  const std::string fill = arguments.text(evaluator.budget(), 1, "fillchar", " ");
   if (count_characters(fill) != 1)
     fail_type("The fill character must be exactly one character long");
   const std::int64_t missing = width - count_characters(self.as_string());
@@ -263,11 +263,11 @@ TemplateValue format_braces(TemplateEvaluator& evaluator, const TemplateValue& s
           fail_python("IndexError", "Replacement index " + std::to_string(position) +
                                         " out of range for positional args tuple");
         }
-        out += arguments.positional[position].to_string(evaluator);
+        out += arguments.positional[position].to_string(evaluator.budget());
       } else {
         const TemplateValue* value = arguments.find_named(field);
         if (value == nullptr) fail_python("KeyError", "'" + field + "'");
-        out += value->to_string(evaluator);
+        out += value->to_string(evaluator.budget());
       }
       evaluator.charge(out.size());
     }
@@ -440,7 +440,8 @@ constexpr NamedMethod kDictMethods[] = {
     {"copy", [](TemplateEvaluator&, const TemplateValue& self, const Arguments&) { return self; }},
     {"get",
      [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
-       const TemplateValue* value = self.as_dict().find_value(e, need_argument(a, 0, "get"));
+       const TemplateValue* value =
+           self.as_dict().find_value(e.budget(), need_argument(a, 0, "get"));
        if (value != nullptr) return *value;
        const TemplateValue* otherwise = a.find(1, "default");
        return otherwise == nullptr ? TemplateValue() : *otherwise;
@@ -455,17 +456,18 @@ constexpr NamedMethod kListMethods[] = {
        e.charge_steps(static_cast<std::int64_t>(self.items().size()));
        return TemplateValue(static_cast<std::int64_t>(std::count_if(
            self.items().begin(), self.items().end(),
-           [&](const TemplateValue& item) { return equal_values(e, item, wanted); })));
+           [&](const TemplateValue& item) { return equal_values(e.budget(), item, wanted); })));
      }},
     {"index",
      [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        const TemplateValue& wanted = need_argument(a, 0, "index");
        a.check("index", {"value"});
        e.charge_steps(static_cast<std::int64_t>(self.items().size()));
-       const auto at =
-           std::find_if(self.items().begin(), self.items().end(),
-                        [&](const TemplateValue& item) { return equal_values(e, item, wanted); });
-       if (at == self.items().end()) fail_python("ValueError", wanted.repr(e) + " is not in list");
+       const auto at = std::find_if(
+           self.items().begin(), self.items().end(),
+           [&](const TemplateValue& item) { return equal_values(e.budget(), item, wanted); });
+       if (at == self.items().end())
+         fail_python("ValueError", wanted.repr(e.budget()) + " is not in list");
        return TemplateValue(static_cast<std::int64_t>(at - self.items().begin()));
      }},
 };
@@ -524,7 +526,7 @@ TemplateValue loop_changed(TemplateEvaluator& evaluator, const TemplateValue& se
       loop.has_changed_value &&
       std::equal(loop.changed_value.begin(), loop.changed_value.end(), arguments.positional.begin(),
                  arguments.positional.end(), [&](const TemplateValue& a, const TemplateValue& b) {
-                   return equal_values(evaluator, a, b);
+                   return equal_values(evaluator.budget(), a, b);
                  });
   evaluator.charge_steps(static_cast<std::int64_t>(arguments.positional.size()));
   for (const TemplateValue& value : arguments.positional) {
@@ -545,9 +547,9 @@ TemplateValue bind(TemplateEvaluator& evaluator, const TemplateValue& object,
   auto box = std::make_shared<CallableBox>();
   box->type_name = "builtin_function_or_method";
   box->name = std::string(named.name);
-  box->call = [object, method = named.method](TemplateEvaluator& e,
-                                              const CallArguments& arguments) {
-    return method(e, object, arguments);
+  // A rendering has one evaluator, which outlives the values.
+  box->call = [&evaluator, object, method = named.method](const CallArguments& arguments) {
+    return method(evaluator, object, arguments);
   };
   box->depth = object.depth() + 1;
   check_value_depth(box->depth);
@@ -618,7 +620,8 @@ TemplateValue get_item(TemplateEvaluator& evaluator, const TemplateValue& object
   if (key.is_undefined())
     return TemplateValue::undefined(object_name(object) + " has no element Undefined");
   if (object.is_dict()) {
-    if (const TemplateValue* item = object.as_dict().find_value(evaluator, key)) return *item;
+    if (const TemplateValue* item = object.as_dict().find_value(evaluator.budget(), key))
+      return *item;
   }
   if ((object.is_sequence() || object.is_string()) && (key.is_int() || key.is_bool())) {
     const std::int64_t size = length_of(evaluator, object);
@@ -632,7 +635,8 @@ TemplateValue get_item(TemplateEvaluator& evaluator, const TemplateValue& object
     }
   }
   if (key.is_string()) return get_attribute(evaluator, object, key.as_string());
-  return TemplateValue::undefined(object_name(object) + " has no element " + key.repr(evaluator));
+  return TemplateValue::undefined(object_name(object) + " has no element " +
+                                  key.repr(evaluator.budget()));
 }
 
 TemplateValue get_path(TemplateEvaluator& evaluator, const TemplateValue& object,

@@ -1,4 +1,4 @@
-// Characters that are digits or numbers without a category of their own for it: superscripts and
+// Characters that are digits or numbers without a separate category for it: superscripts and
 // circled digits, and ideographs that stand for a number.
 #pragma once
 

@@ -113,6 +113,18 @@ void append_hex(std::string& out, const char* prefix, std::uint32_t value, int w
   for (int shift = 4 * (width - 1); shift >= 0; shift -= 4) out += kDigits[(value >> shift) & 15];
 }
 
+/// As Python's literals have it.
+void append_escape(std::string& out, std::string_view character) {
+  const std::uint32_t code_point = decode_character(character);
+  if (code_point < 0x100) {
+    append_hex(out, "\\x", code_point, 2);
+  } else if (code_point < 0x10000) {
+    append_hex(out, "\\u", code_point, 4);
+  } else {
+    append_hex(out, "\\U", code_point, 8);
+  }
+}
+
 }  // namespace
 
 void append_code_point(std::string& out, std::uint32_t code_point) {
@@ -442,17 +454,21 @@ std::string python_string_literal(std::string_view text) {
     } else if (is_printable(character)) {
       out += character;
     } else {
-      const std::uint32_t code_point = decode_character(character);
-      if (code_point < 0x100) {
-        append_hex(out, "\\x", code_point, 2);
-      } else if (code_point < 0x10000) {
-        append_hex(out, "\\u", code_point, 4);
-      } else {
-        append_hex(out, "\\U", code_point, 8);
-      }
+      append_escape(out, character);
     }
   }
   return out + quote;
+}
+
+std::string python_ascii(std::string_view text) {
+  std::string out;
+  for (std::string_view character : split_characters(text)) {
+    if (static_cast<unsigned char>(character[0]) < 0x80)
+      out += character;
+    else
+      append_escape(out, character);
+  }
+  return out;
 }
 
 std::string json_string(std::string_view text, bool ensure_ascii) {

@@ -67,6 +67,8 @@ std::size_t line_bytes(std::string_view text);
 
 std::string python_float(double value);                    // 1.0, 1e-06, inf
 std::string python_string_literal(std::string_view text);  // 'it\'s'
+/// ascii() of a value that has this repr.
+std::string python_ascii(std::string_view text);
 std::string json_string(std::string_view text, bool ensure_ascii);
 
 }  // namespace rl

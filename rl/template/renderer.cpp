@@ -53,7 +53,7 @@ TemplateRenderer::Flow TemplateRenderer::exec_one(const TemplateStatement& state
   switch (statement.kind) {
     case StatementKind::kText: emit(statement.text); break;
     case StatementKind::kOutput:
-      emit(evaluator_.eval(*statement.expr, scope).to_string(evaluator_));
+      emit(evaluator_.eval(*statement.expr, scope).to_string(evaluator_.budget()));
       break;
     case StatementKind::kIf: return exec_if(statement, scope);
     case StatementKind::kFor: exec_for(statement, scope); break;
@@ -140,7 +140,7 @@ void TemplateRenderer::exec_call_block(const TemplateStatement& statement, const
   const TemplateValue callee = evaluator_.eval(*call_expr.parts[0], scope);
   CallArguments arguments = evaluator_.eval_arguments(call_expr.arguments, scope);
   arguments.named.emplace_back("caller", make_macro(statement, "caller", scope));
-  emit(evaluator_.call(callee, arguments).to_string(evaluator_));
+  emit(evaluator_.call(callee, arguments).to_string(evaluator_.budget()));
 }
 
 void TemplateRenderer::assign(const AssignTarget& target, TemplateValue value,
@@ -187,7 +187,7 @@ TemplateValue TemplateRenderer::make_macro(const TemplateStatement& statement,
   box->name = statement.kind == StatementKind::kCallBlock ? "" : name;  // a caller has none
   // The renderer outlives every value, and empties macro_scopes_, which breaks the circle scope ->
   // macro -> scope.
-  box->call = [this, &statement, name, scope](TemplateEvaluator&, const CallArguments& arguments) {
+  box->call = [this, &statement, name, scope](const CallArguments& arguments) {
     return call_macro(statement, name, scope, arguments);
   };
   ValueList names;

@@ -4,10 +4,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
-#include "rl/template/evaluator.h"
+#include "rl/template/budget.h"
 #include "rl/template/failure.h"
 #include "rl/template/python_string.h"
+#include "rl/template/scope.h"
 
 namespace rl {
 namespace {
@@ -25,15 +27,20 @@ int depth_around(const ValueList& items) {
 
 }  // namespace
 
+void require_defined(const TemplateValue& value) {
+  if (value.is_undefined())
+    fail_python(value.as_undefined().exception, value.as_undefined().message);
+}
+
 void check_value_depth(int depth) {
   if (depth > kDepthMax)
     fail_python("RecursionError", "a value is nested deeper than " + std::to_string(kDepthMax));
 }
 
-void DictBox::set(TemplateEvaluator& evaluator, TemplateValue key, TemplateValue value) {
-  if (key.is_string()) evaluator.charge_scan(key.as_string().size());
-  const std::size_t present = key.is_string() ? position_of(std::string_view(key.as_string()))
-                                              : position_of(evaluator, key);
+void DictBox::set(RenderBudget& budget, TemplateValue key, TemplateValue value) {
+  if (key.is_string()) budget.charge_scan(key.as_string().size());
+  const std::size_t present =
+      key.is_string() ? position_of(std::string_view(key.as_string())) : position_of(budget, key);
   set_at(present, std::move(key), std::move(value));
 }
 
@@ -72,10 +79,10 @@ std::size_t DictBox::position_of(std::string_view key) const {
   return entries_.size();
 }
 
-std::size_t DictBox::position_of(TemplateEvaluator& evaluator, const TemplateValue& key) const {
-  evaluator.charge_steps(static_cast<std::int64_t>(entries_.size() / 16));
+std::size_t DictBox::position_of(RenderBudget& budget, const TemplateValue& key) const {
+  budget.charge_steps(static_cast<std::int64_t>(entries_.size() / 16));
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
-    return equal_values(evaluator, entry.first, key);
+    return equal_values(budget, entry.first, key);
   });
   return static_cast<std::size_t>(found - entries_.begin());
 }
@@ -85,13 +92,12 @@ const TemplateValue* DictBox::find(std::string_view key) const {
   return at < entries_.size() ? &entries_[at].second : nullptr;
 }
 
-const TemplateValue* DictBox::find_value(TemplateEvaluator& evaluator,
-                                         const TemplateValue& key) const {
+const TemplateValue* DictBox::find_value(RenderBudget& budget, const TemplateValue& key) const {
   if (key.is_string()) {
-    evaluator.charge_scan(key.as_string().size());
+    budget.charge_scan(key.as_string().size());
     return find(key.as_string());
   }
-  const std::size_t at = position_of(evaluator, key);
+  const std::size_t at = position_of(budget, key);
   return at < entries_.size() ? &entries_[at].second : nullptr;
 }
 
@@ -205,25 +211,25 @@ std::string TemplateValue::type_name() const {
   return "Undefined";
 }
 
-std::string TemplateValue::to_string(TemplateEvaluator& evaluator) const {
+std::string TemplateValue::to_string(RenderBudget& budget) const {
   if (is_undefined()) return "";
-  if (!is_string()) return repr(evaluator);
-  evaluator.charge_scan(as_string().size());
+  if (!is_string()) return repr(budget);
+  budget.charge_scan(as_string().size());
   return as_string();
 }
 
-std::string TemplateValue::repr(TemplateEvaluator& evaluator) const {
+std::string TemplateValue::repr(RenderBudget& budget) const {
   std::string out;
-  append_repr(evaluator, out, 0);
+  append_repr(budget, out, 0);
   return out;
 }
 
 // A value may stand in another many times, so that what prints it is charged as it goes.
-void TemplateValue::append_repr(TemplateEvaluator& evaluator, std::string& out, int depth) const {
+void TemplateValue::append_repr(RenderBudget& budget, std::string& out, int depth) const {
   check_value_depth(depth);
-  evaluator.charge_steps(1);
+  budget.charge_steps(1);
   const auto add = [&](std::string_view piece) {
-    evaluator.charge(piece.size());
+    budget.charge(piece.size());
     out += piece;
   };
   const char* separator = "";
@@ -231,14 +237,14 @@ void TemplateValue::append_repr(TemplateEvaluator& evaluator, std::string& out, 
     add(separator);
     add_key();
     add(": ");
-    value.append_repr(evaluator, out, depth + 1);
+    value.append_repr(budget, out, depth + 1);
     separator = ", ";
   };
   if (is_dict()) {
     add("{");
     for (const auto& [key, value] : as_dict().entries()) {
       const TemplateValue& name = key;  // clang 14 captures no binding
-      add_pair([&] { name.append_repr(evaluator, out, depth + 1); }, value);
+      add_pair([&] { name.append_repr(budget, out, depth + 1); }, value);
     }
     add("}");
   } else if (is_namespace()) {
@@ -252,21 +258,21 @@ void TemplateValue::append_repr(TemplateEvaluator& evaluator, std::string& out, 
     add(is_list() ? "[" : "(");
     for (const TemplateValue& item : items()) {
       add(separator);
-      item.append_repr(evaluator, out, depth + 1);
+      item.append_repr(budget, out, depth + 1);
       separator = ", ";
     }
     add(is_list() ? "]" : items().size() == 1 ? ",)" : ")");
   } else {
-    add(leaf_repr(evaluator));
+    add(leaf_repr(budget));
   }
 }
 
-std::string TemplateValue::leaf_repr(TemplateEvaluator& evaluator) const {
+std::string TemplateValue::leaf_repr(RenderBudget& budget) const {
   if (is_none()) return "None";
   if (is_bool()) return as_bool() ? "True" : "False";
   if (is_int()) return std::to_string(as_int());
   if (is_big_integer()) {
-    evaluator.charge_scan(as_big_integer().size());
+    budget.charge_scan(as_big_integer().size());
     return as_big_integer();
   }
   if (is_float()) return python_float(as_double());
@@ -276,7 +282,7 @@ std::string TemplateValue::leaf_repr(TemplateEvaluator& evaluator) const {
            (range.step == 1 ? "" : ", " + std::to_string(range.step)) + ")";
   }
   if (is_string()) {
-    evaluator.charge_characters(as_string().size());
+    budget.charge_characters(as_string().size());
     return python_string_literal(as_string());
   }
   if (is_loop())
@@ -324,9 +330,9 @@ double number_of(const TemplateValue& value) {
 }
 
 // Those of integers beyond 64 bits, which are as long as a template likes.
-void charge_digits(TemplateEvaluator& evaluator, const TemplateValue& a, const TemplateValue& b) {
+void charge_digits(RenderBudget& budget, const TemplateValue& a, const TemplateValue& b) {
   for (const TemplateValue* value : {&a, &b}) {
-    if (value->is_big_integer()) evaluator.charge_scan(value->as_big_integer().size());
+    if (value->is_big_integer()) budget.charge_scan(value->as_big_integer().size());
   }
 }
 
@@ -339,15 +345,14 @@ int compare_digits(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-bool equal_values(TemplateEvaluator& evaluator, const TemplateValue& a, const TemplateValue& b,
-                  int depth) {
+bool equal_values(RenderBudget& budget, const TemplateValue& a, const TemplateValue& b, int depth) {
   check_value_depth(depth);
   if (a.is_number() && b.is_number()) {
     if (!a.is_float() && !b.is_float()) return a.as_int() == b.as_int();
     return a.as_double() == b.as_double();
   }
   if (a.is_big_integer() || b.is_big_integer()) {
-    charge_digits(evaluator, a, b);
+    charge_digits(budget, a, b);
     return integral(a) && integral(b) ? integer_digits(a) == integer_digits(b)
                                       : as_numbers(a, b) && number_of(a) == number_of(b);
   }
@@ -355,55 +360,52 @@ bool equal_values(TemplateEvaluator& evaluator, const TemplateValue& a, const Te
   if (a.is_none() || a.is_undefined()) return true;
   if (a.is_string()) {
     if (a.as_string().size() != b.as_string().size()) return false;
-    evaluator.charge_scan(a.as_string().size());
+    budget.charge_scan(a.as_string().size());
     return a.as_string() == b.as_string();
   }
   if (a.is_sequence()) {
     if (a.items().size() != b.items().size()) return false;
     return std::equal(a.items().begin(), a.items().end(), b.items().begin(),
-                      [&evaluator, depth](const TemplateValue& x, const TemplateValue& y) {
-                        evaluator.charge_steps(1);
-                        return equal_values(evaluator, x, y, depth + 1);
+                      [&budget, depth](const TemplateValue& x, const TemplateValue& y) {
+                        budget.charge_steps(1);
+                        return equal_values(budget, x, y, depth + 1);
                       });
   }
   if (a.is_dict()) {
     if (a.as_dict().entries().size() != b.as_dict().entries().size()) return false;
     for (const auto& [key, value] : a.as_dict().entries()) {
-      evaluator.charge_steps(1);
-      const TemplateValue* other = b.as_dict().find_value(evaluator, key);
-      if (other == nullptr || !equal_values(evaluator, value, *other, depth + 1)) return false;
+      budget.charge_steps(1);
+      const TemplateValue* other = b.as_dict().find_value(budget, key);
+      if (other == nullptr || !equal_values(budget, value, *other, depth + 1)) return false;
     }
     return true;
   }
   return a.same_as(b);
 }
 
-int compare_values(TemplateEvaluator& evaluator, const TemplateValue& a, const TemplateValue& b,
+int compare_values(RenderBudget& budget, const TemplateValue& a, const TemplateValue& b,
                    const char* op, int depth) {
   check_value_depth(depth);
-  for (const TemplateValue* value : {&a, &b}) {
-    if (value->is_undefined())
-      fail_python(value->as_undefined().exception, value->as_undefined().message);
-  }
+  for (const TemplateValue* value : {&a, &b}) require_defined(*value);
   const auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
   if (a.is_number() && b.is_number()) {
     return a.is_float() || b.is_float() ? order(a.as_double(), b.as_double())
                                         : order(a.as_int(), b.as_int());
   }
   if (as_numbers(a, b)) {
-    charge_digits(evaluator, a, b);
+    charge_digits(budget, a, b);
     return integral(a) && integral(b) ? compare_digits(integer_digits(a), integer_digits(b))
                                       : order(number_of(a), number_of(b));
   }
   if (a.is_string() && b.is_string()) {
-    evaluator.charge_scan(std::min(a.as_string().size(), b.as_string().size()));
+    budget.charge_scan(std::min(a.as_string().size(), b.as_string().size()));
     return order(a.as_string(), b.as_string());  // UTF-8 sorts as its code points do
   }
   if ((a.is_list() && b.is_list()) || (a.is_tuple() && b.is_tuple())) {
     for (std::size_t i = 0; i < std::min(a.items().size(), b.items().size()); ++i) {
-      evaluator.charge_steps(1);
-      if (equal_values(evaluator, a.items()[i], b.items()[i], depth + 1)) continue;
-      return compare_values(evaluator, a.items()[i], b.items()[i], op, depth + 1);
+      budget.charge_steps(1);
+      if (equal_values(budget, a.items()[i], b.items()[i], depth + 1)) continue;
+      return compare_values(budget, a.items()[i], b.items()[i], op, depth + 1);
     }
     return order(a.items().size(), b.items().size());
   }
@@ -416,15 +418,15 @@ namespace {
 // One JSON text as it is written.
 class JsonWriter {
  public:
-  JsonWriter(TemplateEvaluator& evaluator, const JsonStyle& style)
-      : evaluator_(evaluator),
+  JsonWriter(RenderBudget& budget, const JsonStyle& style)
+      : budget_(budget),
         style_(style),
         // As json.dumps does when it breaks lines.
         separator_(style.multi_line && style.item_separator == ", " ? "," : style.item_separator) {}
 
   void write(const TemplateValue& value, int depth) {
     check_value_depth(depth);
-    evaluator_.charge_steps(1);
+    budget_.charge_steps(1);
     if (value.is_dict()) {
       write_dict(value.as_dict(), depth);
     } else if (value.is_sequence() && !value.is_range()) {
@@ -438,7 +440,7 @@ class JsonWriter {
 
  private:
   void add(std::string_view piece) {
-    evaluator_.charge(piece.size());
+    budget_.charge(piece.size());
     out_ += piece;
   }
 
@@ -466,7 +468,7 @@ class JsonWriter {
     for (const auto& entry : dict.entries()) entries.push_back(&entry);
     if (style_.sort_keys) {
       std::stable_sort(entries.begin(), entries.end(), [this](const auto* a, const auto* b) {
-        return compare_values(evaluator_, a->first, b->first, "<") < 0;
+        return compare_values(budget_, a->first, b->first, "<") < 0;
       });
     }
     add("{");
@@ -488,7 +490,7 @@ class JsonWriter {
     if (value.is_none()) return "null";
     if (value.is_bool()) return value.as_bool() ? "true" : "false";
     if (value.is_int()) return std::to_string(value.as_int());
-    if (value.is_big_integer()) return value.repr(evaluator_);
+    if (value.is_big_integer()) return value.repr(budget_);
     if (value.is_float()) {
       const double number = value.as_double();
       if (std::isnan(number)) return "NaN";
@@ -497,11 +499,11 @@ class JsonWriter {
     }
     if (!value.is_string())
       fail_type("Object of type " + value.type_name() + " is not JSON serializable");
-    evaluator_.charge_characters(value.as_string().size());
+    budget_.charge_characters(value.as_string().size());
     return json_string(value.as_string(), style_.ensure_ascii);
   }
 
-  TemplateEvaluator& evaluator_;
+  RenderBudget& budget_;
   const JsonStyle& style_;
   const std::string separator_;
   std::string out_;
@@ -509,9 +511,8 @@ class JsonWriter {
 
 }  // namespace
 
-std::string to_json_text(TemplateEvaluator& evaluator, const TemplateValue& value,
-                         const JsonStyle& style) {
-  JsonWriter writer(evaluator, style);
+std::string to_json_text(RenderBudget& budget, const TemplateValue& value, const JsonStyle& style) {
+  JsonWriter writer(budget, style);
   writer.write(value, 0);
   return writer.take();
 }

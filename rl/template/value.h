@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,8 +16,8 @@
 
 namespace rl {
 
+class RenderBudget;
 class TemplateValue;
-class TemplateEvaluator;
 struct CallArguments;
 using ValueList = std::vector<TemplateValue>;
 
@@ -61,17 +61,17 @@ struct BigInteger {
 class DictBox {
  public:
   /// Replaces the value of an equal key.
-  void set(TemplateEvaluator& evaluator, TemplateValue key, TemplateValue value);
+  void set(RenderBudget& budget, TemplateValue key, TemplateValue value);
   void set_text(std::string key, TemplateValue value);
   const TemplateValue* find(std::string_view key) const;
-  const TemplateValue* find_value(TemplateEvaluator& evaluator, const TemplateValue& key) const;
+  const TemplateValue* find_value(RenderBudget& budget, const TemplateValue& key) const;
   int depth() const { return depth_; }
   const std::vector<std::pair<TemplateValue, TemplateValue>>& entries() const { return entries_; }
 
  private:
   // The entry's number; their count when there is none.
   std::size_t position_of(std::string_view key) const;
-  std::size_t position_of(TemplateEvaluator& evaluator, const TemplateValue& key) const;
+  std::size_t position_of(RenderBudget& budget, const TemplateValue& key) const;
   void set_at(std::size_t at, TemplateValue key, TemplateValue value);
 
   std::vector<std::pair<TemplateValue, TemplateValue>> entries_;
@@ -87,7 +87,7 @@ struct NamespaceBox {
 struct CallableBox {
   std::string type_name;  // as Python says it: "Macro", "function", "method"
   std::string name;
-  std::function<TemplateValue(TemplateEvaluator&, const CallArguments&)> call;
+  std::function<TemplateValue(const CallArguments&)> call;  // valid while its rendering runs
   std::vector<std::pair<std::string, TemplateValue>>
       attributes;  // of a macro: name, arguments, ...
   int depth = 0;   // of what a method is bound to, and one
@@ -134,7 +134,7 @@ class TemplateValue {
 
   /// How many values stand in each other: 0 of a number or text, 1 of a list of such. Above 200
   /// making a value fails, so that what is recursive (printing, comparing, freeing) ends.
-  /// Namespaces count as 0: they can hold themselves, and the evaluator keeps each to the end.
+  /// Namespaces count as 0: they can hold themselves, and are emptied when the rendering ends.
   int depth() const;
 
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
@@ -185,34 +185,37 @@ class TemplateValue {
   bool truthy() const;
   /// "str", "NoneType", "list", ...
   std::string type_name() const;
-  /// str(value), and repr(value) for what is inside containers, charged to the evaluator by length.
+  /// str(value), and repr(value) for what is inside containers, charged to the budget by length.
   /// Throws when nested too deeply.
-  std::string to_string(TemplateEvaluator& evaluator) const;
-  std::string repr(TemplateEvaluator& evaluator) const;
+  std::string to_string(RenderBudget& budget) const;
+  std::string repr(RenderBudget& budget) const;
   /// Same object, for `is sameas`.
   bool same_as(const TemplateValue& other) const;
 
  private:
-  void append_repr(TemplateEvaluator& evaluator, std::string& out, int depth) const;
-  std::string leaf_repr(TemplateEvaluator& evaluator) const;
+  void append_repr(RenderBudget& budget, std::string& out, int depth) const;
+  std::string leaf_repr(RenderBudget& budget) const;
 
   std::variant<NoneType, bool, std::int64_t, double, Text, List, Tuple, Dict, Namespace, Callable,
                Loop, Undefined, Big>
       data_;
 };
 
+/// Throws what using an undefined value throws; does nothing for others.
+void require_defined(const TemplateValue& value);
+
 /// Throws the failure of what nests deeper than 200.
 void check_value_depth(int depth);
 
-// What follows is charged to the evaluator by the length of what it looks at.
+// What follows is charged to the budget by the length of what it looks at.
 
 /// Python's ==: numbers by value, dictionaries without order, a list never equals a tuple.
-bool equal_values(TemplateEvaluator& evaluator, const TemplateValue& a, const TemplateValue& b,
+bool equal_values(RenderBudget& budget, const TemplateValue& a, const TemplateValue& b,
                   int depth = 0);
 
 /// Negative, zero, positive as a < b, a == b, a > b. Throws TypeError in Python's words where the
 /// two have no order; `op` is for that message.
-int compare_values(TemplateEvaluator& evaluator, const TemplateValue& a, const TemplateValue& b,
+int compare_values(RenderBudget& budget, const TemplateValue& a, const TemplateValue& b,
                    const char* op, int depth = 0);
 
 struct JsonStyle {
@@ -225,7 +228,6 @@ struct JsonStyle {
 };
 
 /// json.dumps. Throws TypeError for what JSON has no form for.
-std::string to_json_text(TemplateEvaluator& evaluator, const TemplateValue& value,
-                         const JsonStyle& style);
+std::string to_json_text(RenderBudget& budget, const TemplateValue& value, const JsonStyle& style);
 
 }  // namespace rl

@@ -19,12 +19,13 @@ bool leaves(TemplateEvaluator& evaluator, const TemplateValue& value, const Temp
             std::int64_t rest) {
   if (value.is_big_integer() && by.is_int() && by.as_int() == 2)
     return (value.as_big_integer().back() - '0') % 2 == rest;
-  return equal_values(evaluator, arithmetic(evaluator, "%", value, by), TemplateValue(rest));
+  return equal_values(evaluator.budget(), arithmetic(evaluator, "%", value, by),
+                      TemplateValue(rest));
 }
 
 bool is_ordered(TemplateEvaluator& evaluator, const TemplateValue& a, const Arguments& arguments,
                 const char* op) {
-  const int order = compare_values(evaluator, a, other(arguments, op), op);
+  const int order = compare_values(evaluator.budget(), a, other(arguments, op), op);
   const std::string_view name = op;
   return name == "<" ? order < 0 : name == "<=" ? order <= 0 : name == ">" ? order > 0 : order >= 0;
 }
@@ -88,10 +89,14 @@ constexpr NamedTest kTests[] = {
                 const Arguments&) { return leaves(e, v, std::int64_t{2}, 0); }},
     {"divisibleby", [](TemplateEvaluator& e, const TemplateValue& v,
                        const Arguments& a) { return leaves(e, v, other(a, "divisibleby"), 0); }},
-    {"upper", [](TemplateEvaluator& e, const TemplateValue& v,
-                 const Arguments&) { return is_all(v.to_string(e), CharacterClass::kUpper); }},
-    {"lower", [](TemplateEvaluator& e, const TemplateValue& v,
-                 const Arguments&) { return is_all(v.to_string(e), CharacterClass::kLower); }},
+    {"upper",
+     [](TemplateEvaluator& e, const TemplateValue& v, const Arguments&) {
+       return is_all(v.to_string(e.budget()), CharacterClass::kUpper);
+     }},
+    {"lower",
+     [](TemplateEvaluator& e, const TemplateValue& v, const Arguments&) {
+       return is_all(v.to_string(e.budget()), CharacterClass::kLower);
+     }},
     {"filter", [](TemplateEvaluator&, const TemplateValue& v,
                   const Arguments&) { return find_filter(known_name(v)) != nullptr; }},
     {"test", [](TemplateEvaluator&, const TemplateValue& v,
@@ -100,10 +105,12 @@ constexpr NamedTest kTests[] = {
 
 // Comparisons have several names each.
 constexpr NamedTest kComparisons[] = {
-    {"eq equalto ==", [](TemplateEvaluator& e, const TemplateValue& v,
-                         const Arguments& a) { return equal_values(e, v, other(a, "eq")); }},
+    {"eq equalto ==",
+     [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) {
+       return equal_values(e.budget(), v, other(a, "eq"));
+     }},
     {"ne !=", [](TemplateEvaluator& e, const TemplateValue& v,
-                 const Arguments& a) { return !equal_values(e, v, other(a, "ne")); }},
+                 const Arguments& a) { return !equal_values(e.budget(), v, other(a, "ne")); }},
     {"lt lessthan <", [](TemplateEvaluator& e, const TemplateValue& v,
                          const Arguments& a) { return is_ordered(e, v, a, "<"); }},
     {"le <=", [](TemplateEvaluator& e, const TemplateValue& v,

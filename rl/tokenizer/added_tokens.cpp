@@ -1,6 +1,7 @@
 #include "rl/tokenizer/added_tokens.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "rl/tokenizer/json_fields.h"

@@ -1,6 +1,7 @@
 #include "rl/tokenizer/charsmap_normalizer.h"
 
 #include <utf8proc.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>

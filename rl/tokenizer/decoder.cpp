@@ -1,5 +1,6 @@
 #include "rl/tokenizer/decoder.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "rl/tokenizer/bytes.h"

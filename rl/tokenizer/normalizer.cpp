@@ -1,6 +1,7 @@
 #include "rl/tokenizer/normalizer.h"
 
 #include <utf8proc.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <utility>

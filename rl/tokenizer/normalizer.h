@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "rl/tokenizer/aligned_text.h"
 #include "rl/tokenizer/regex.h"

@@ -1,5 +1,7 @@
 #include "rl/tokenizer/pattern.h"
 
+#include <nlohmann/json.hpp>
+
 #include "rl/tokenizer/json_fields.h"
 #include "rl/tokenizer/unicode_text.h"
 

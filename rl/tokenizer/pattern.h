@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "rl/tokenizer/regex.h"
 #include "rl/tokenizer/unicode_corrections.h"

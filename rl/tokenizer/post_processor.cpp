@@ -1,5 +1,6 @@
 #include "rl/tokenizer/post_processor.h"
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "rl/tokenizer/json_fields.h"

@@ -1,5 +1,7 @@
 #include "rl/tokenizer/subword_model.h"
 
+#include <nlohmann/json.hpp>
+
 #include "rl/tokenizer/bpe.h"
 #include "rl/tokenizer/json_fields.h"
 #include "rl/tokenizer/unigram.h"

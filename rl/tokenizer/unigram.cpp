@@ -1,6 +1,7 @@
 #include "rl/tokenizer/unigram.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "rl/tokenizer/bytes.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "rl/tokenizer/subword_model.h"
 #include "rl/tokenizer/trie.h"

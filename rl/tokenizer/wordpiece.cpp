@@ -1,6 +1,7 @@
 #include "rl/tokenizer/wordpiece.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "rl/tokenizer/json_fields.h"
 #include "rl/tokenizer/unicode_text.h"

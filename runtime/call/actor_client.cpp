@@ -152,7 +152,7 @@ ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Enc
   if (!worker()->is_local()) {
     ObjectValue arguments;
     arguments.bytes = encoder.to_buffer();  // the frame carries them to the other node
-    arguments.refs = encoder.take_refs();
+    arguments.refs = referred_objects(encoder.take_refs());
     return submit(*method, std::move(arguments), deadline, retries, std::move(stream));
   }
   Result<ObjectValue> arguments =
@@ -542,7 +542,7 @@ void ActorClient::on_stream_item(const std::shared_ptr<Channel>& from, std::uint
   Result<ObjectValue> value = context_->objects.decode_stream_item(
       message.meta, take_payload(message),
       [&](std::uint64_t lend_id) { return hold_result(from, lend_id); });
-  if (!stream) return;  // its reader has given up; the value's lease has told the actor
+  if (!stream) return;  // its reader has given up; the value's loan has told the actor
   if (value.ok())
     stream->put(*std::move(value));
   else

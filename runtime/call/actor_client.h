@@ -126,7 +126,7 @@ class ActorClient final : public std::enable_shared_from_this<ActorClient>,
   ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments,
                       std::chrono::milliseconds timeout, std::int32_t retries,
                       std::shared_ptr<StreamState> stream);
-  /// A lease for what a result, or a value of a stream, refers to.
+  /// A loan of what a result, or a value of a stream, refers to.
   std::shared_ptr<const void> hold_result(const std::shared_ptr<Channel>& from,
                                           std::uint64_t lend_id);
   void when_settled(const BlockedCall& blocked);

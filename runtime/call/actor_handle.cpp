@@ -61,7 +61,8 @@ std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, CallDefaults* defau
     decoder.fail("an actor handle with malformed options");
   if (!decoder.context()) decoder.fail("an actor handle outside of a running program");
   if (!decoder.ok()) return nullptr;
-  return decoder.context()->references.client_for(address);
+  const auto& context = static_cast<const ObjectContext&>(*decoder.context());
+  return context.references.client_for(address);
 }
 
 namespace {

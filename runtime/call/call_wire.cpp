@@ -55,7 +55,7 @@ Status write_refs(schema::Value::Builder out, const std::vector<ObjectStatePtr>&
 /// What decoding needs besides the message.
 struct Reading {
   const ObjectContextPtr& context;
-  const std::shared_ptr<const void>& lease;
+  const std::shared_ptr<const void>& loan;
 };
 
 Status read_value(schema::Value::Reader in, Buffer payload, const Reading& reading, int depth,
@@ -87,13 +87,13 @@ Status read_value(schema::Value::Reader in, Buffer payload, const Reading& readi
       ObjectValue value;
       if (Status status = read_value(ref.getValue(), {}, reading, depth + 1, &value); !status.ok())
         return status;
-      value.lease = reading.lease;
+      value.loan = reading.loan;
       out->refs.push_back(ObjectState::ready(reading.context, std::move(value)));
     } else {
       return unimplemented("a reference of a kind that this version does not know");
     }
   }
-  out->lease = reading.lease;
+  out->loan = reading.loan;
   return {};
 }
 
@@ -204,7 +204,7 @@ void send_notice(Channel& channel, const CallNotice& notice, Flush flush) {
 }
 
 Status decode_call(const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
-                   const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_lease,
+                   const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_loan,
                    CallRequest* call, ObjectValue* arguments) {
   return decode<schema::CallRequest>(meta, "call", [&](schema::CallRequest::Reader in) -> Status {
     auto actor = to_id<ActorId>(in.getActorId());
@@ -219,9 +219,9 @@ Status decode_call(const Buffer& meta, Buffer payload, const ObjectContextPtr& c
     call->lends = in.getLends();
     call->stream_window = in.getStreamWindow();
     if (call->deadline_ms == 0) return invalid_argument("a call without a deadline");
-    std::shared_ptr<const void> lease;
-    if (call->lends) lease = make_lease(*call);
-    return read_value(in.getArguments(), std::move(payload), {context, lease}, 0, arguments);
+    std::shared_ptr<const void> loan;
+    if (call->lends) loan = make_loan(*call);
+    return read_value(in.getArguments(), std::move(payload), {context, loan}, 0, arguments);
   });
 }
 
@@ -237,7 +237,7 @@ std::optional<CallNotice> release_of(const Buffer& reply_meta) {
 }
 
 Status decode_reply(const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
-                    const MakeLease& make_lease, CallReply* reply, ObjectValue* value) {
+                    const MakeLoan& make_loan, CallReply* reply, ObjectValue* value) {
   return decode<schema::CallReply>(meta, "reply", [&](schema::CallReply::Reader in) -> Status {
     if (in.getCode() != 0) {
       reply->status = Status(error_code_from_wire(in.getCode()), to_string(in.getMessage()));
@@ -245,9 +245,9 @@ Status decode_reply(const Buffer& meta, Buffer payload, const ObjectContextPtr& 
       return {};
     }
     reply->lends = in.getLends();
-    std::shared_ptr<const void> lease;
-    if (reply->lends) lease = make_lease();
-    return read_value(in.getValue(), std::move(payload), {context, lease}, 0, value);
+    std::shared_ptr<const void> loan;
+    if (reply->lends) loan = make_loan();
+    return read_value(in.getValue(), std::move(payload), {context, loan}, 0, value);
   });
 }
 
@@ -300,16 +300,16 @@ Result<Buffer> encode_stream_item(ActorId actor, std::uint64_t sequence, std::ui
 
 Result<ObjectValue> decode_stream_item(
     const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
-    const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_lease) {
+    const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_loan) {
   ObjectValue value;
   Status status =
       decode<schema::CallNotice>(meta, "stream item", [&](schema::CallNotice::Reader in) -> Status {
         if (in.which() != schema::CallNotice::STREAM_ITEM)
           return invalid_argument("no stream item");
         auto item = in.getStreamItem();
-        std::shared_ptr<const void> lease;
-        if (item.getLendId() != 0) lease = make_lease(item.getLendId());
-        return read_value(item.getValue(), std::move(payload), {context, lease}, 0, &value);
+        std::shared_ptr<const void> loan;
+        if (item.getLendId() != 0) loan = make_loan(item.getLendId());
+        return read_value(item.getValue(), std::move(payload), {context, loan}, 0, &value);
       });
   if (!status.ok()) return status;
   return value;
@@ -354,8 +354,8 @@ Status decode_constructor(const std::string& bytes, const ObjectContextPtr& cont
         for (auto core : in.getCpuAffinity()) execution->cpu_affinity.push_back(core);
         if (Status status = execution->check(); !status.ok()) return status;
         std::shared_ptr<const void>
-            no_lease;  // the creating process holds the objects while the actor lives
-        return read_value(in.getArguments(), {}, {context, no_lease}, 0, arguments);
+            no_loan;  // the creating process holds the objects while the actor lives
+        return read_value(in.getArguments(), {}, {context, no_loan}, 0, arguments);
       });
 }
 

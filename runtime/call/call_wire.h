@@ -60,8 +60,8 @@ struct CallNotice {
   std::vector<WaitStep> waits{};  // of kWaits; the last one is for this call
 };
 
-/// Makes the lease of a value that lends objects; called at most once, while it is decoded.
-using MakeLease = std::function<std::shared_ptr<const void>()>;
+/// Makes the loan of a value that lends objects; called at most once, while it is decoded.
+using MakeLoan = std::function<std::shared_ptr<const void>()>;
 
 /// The first of these, or of those that they refer to in turn, that is not settled. An object that
 /// was put may refer to results that are still awaited. Null: all are settled, and can travel.
@@ -82,13 +82,13 @@ void send_notice(Channel& channel, const CallNotice& notice, Flush flush = Flush
 /// `payload` is the frame's. `context`: of the states that what the message refers to becomes;
 /// null: a message cannot refer to stored objects. Errors: kInvalidArgument.
 Status decode_call(const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
-                   const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_lease,
+                   const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_loan,
                    CallRequest* call, ObjectValue* arguments);
 /// What is to be said to the actor of a reply that no caller waits for any more. Nothing when the
 /// reply lends nothing, or is malformed.
 std::optional<CallNotice> release_of(const Buffer& reply_meta);
 Status decode_reply(const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
-                    const MakeLease& make_lease, CallReply* reply, ObjectValue* value);
+                    const MakeLoan& make_loan, CallReply* reply, ObjectValue* value);
 Result<CallNotice> decode_notice(const Buffer& meta);
 
 /// A notice of kind kStreamItem with its value. `lend_id`: 0, or what its release names. Errors: as
@@ -97,7 +97,7 @@ Result<Buffer> encode_stream_item(ActorId actor, std::uint64_t sequence, std::ui
                                   const ObjectValue& value);
 Result<ObjectValue> decode_stream_item(
     const Buffer& meta, Buffer payload, const ObjectContextPtr& context,
-    const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_lease);
+    const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_loan);
 
 /// What spawn() gives to a constructor, as the opaque bytes of an ActorSpec. Small arguments lie in
 /// the message.

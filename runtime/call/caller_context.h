@@ -64,11 +64,11 @@ class CallObjects {
                                     const std::stop_token& stop = {}) = 0;
   /// As in call_wire.h: what the bytes refer to become objects of this process.
   virtual Status decode_reply(const Buffer& meta, Buffer payload,
-                              const std::function<std::shared_ptr<const void>()>& make_lease,
+                              const std::function<std::shared_ptr<const void>()>& make_loan,
                               CallReply* reply, ObjectValue* value) = 0;
   virtual Result<ObjectValue> decode_stream_item(
       const Buffer& meta, Buffer payload,
-      const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_lease) = 0;
+      const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_loan) = 0;
   /// Keeps objects that were lent to a process that has died a moment longer. Processes to which it
   /// passed them on are about to report that they borrow them.
   virtual void linger(std::vector<ObjectValue> lent) = 0;

@@ -38,16 +38,17 @@ enum class CancelMode;
 struct CoroutineState;
 class Lineage;
 struct MethodEntry;
+struct ObjectContext;
+class ObjectState;
 class ObjectTable;
 struct OutgoingCall;
 class Process;
 class Producer;
 struct QueryContext;
 class Registry;
-class Runtime;
 class StateKeeper;
 class StoredObject;
-class StreamSender;
+class StreamSink;
 class StreamState;
 class WorkerLink;
 
@@ -63,6 +64,9 @@ template <class T>
 class StreamWriter;
 
 using CallerContextPtr = std::shared_ptr<const CallerContext>;
+using ObjectContextPtr = std::shared_ptr<const ObjectContext>;
+/// The shared state of an ObjectRef: what refs, calls and tables pass around.
+using ObjectStatePtr = std::shared_ptr<ObjectState>;
 using OutgoingCallPtr = std::shared_ptr<OutgoingCall>;
 using QueryContextPtr = std::shared_ptr<const QueryContext>;
 

@@ -39,19 +39,16 @@ struct Invocation {
   Decoder& arguments;
   const CallContext& context;
   InvokeOutput& output;
-  StreamSender* stream = nullptr;  // of a method that yields values
-  StateKeeper* states = nullptr;   // of a class that saves its state
+  StreamSink* stream = nullptr;   // of a method that yields values
+  StateKeeper* states = nullptr;  // of a class that saves its state
 };
 
 /// Calls the method. Its exceptions pass through. Errors: kInvalidArgument (malformed arguments),
 /// the failure of an argument that is a reference, the method's own.
 using Invoker = Status (*)(Invocation& call);
-/// The same for a coroutine method, not started yet. The template behind it is in
-/// runtime/coroutine.h: where this is undefined, include that.
+/// The same for a coroutine method, not started yet. The templates that make it are at the top, in
+/// runtime/coroutine.h.
 using CoroutineInvoker = boost::asio::awaitable<Status, boost::asio::any_io_executor> (*)(
-    std::shared_ptr<CoroutineState> call);
-template <class T, class M>
-boost::asio::awaitable<Status, boost::asio::any_io_executor> invoke_coroutine(
     std::shared_ptr<CoroutineState> call);
 
 namespace invoke_detail {
@@ -65,7 +62,7 @@ P decode_argument(Decoder& decoder, Deadline deadline, Status& failure) {
   if (tag == ArgumentTag::kValue) {
     decode_value(decoder, value);
   } else if (tag == ArgumentTag::kRef) {
-    ObjectStatePtr state = decoder.read_ref();
+    ObjectStatePtr state = referred_object(decoder.read_ref());
     if (!state) return value;
     Result<P> fetched = fetch<P>(*state, deadline);
     if (fetched.ok())

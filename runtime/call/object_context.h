@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/call/fwd.h"
+#include "runtime/codec/decoder.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/unique_function.h"
@@ -36,7 +37,14 @@ class ReferenceMaker {
 };
 
 /// Each holder has a share of what keeps all of it alive.
-struct ObjectContext {
+struct ObjectContext : DecodeContext {
+  ObjectContext(EventLoop& loop_, BlockedCalls& blocked_calls_, const std::atomic<bool>& shut_down_,
+                ReferenceMaker& references_)
+      : loop(loop_),
+        blocked_calls(blocked_calls_),
+        shut_down(shut_down_),
+        references(references_) {}
+
   EventLoop& loop;
   BlockedCalls& blocked_calls;
   const std::atomic<bool>& shut_down;

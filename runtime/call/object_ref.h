@@ -45,7 +45,7 @@ struct Codec<ObjectRef<T>> {
     if (ref.is_valid()) encoder.write_ref(ref.state());
   }
   static void decode(Decoder& decoder, ObjectRef<T>& ref) {
-    ref = decoder.read_bool() ? ObjectRef<T>(decoder.read_ref()) : ObjectRef<T>();
+    ref = decoder.read_bool() ? ObjectRef<T>(referred_object(decoder.read_ref())) : ObjectRef<T>();
   }
 };
 
@@ -54,7 +54,7 @@ template <class T>
 Result<T> fetch(const ObjectState& state, Deadline deadline) {
   Result<Buffer> bytes = state.open(deadline);
   if (!bytes.ok()) return bytes.status();
-  Decoder decoder(*std::move(bytes), state.value().refs, state.context());
+  Decoder decoder = state.decoder(*std::move(bytes));
   return decode_all<T>(decoder);
 }
 

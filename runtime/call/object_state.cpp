@@ -147,4 +147,15 @@ void ObjectState::open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> d
                       });
 }
 
+Decoder ObjectState::decoder(Buffer bytes) const {
+  return Decoder(std::move(bytes), value_.refs, context_);
+}
+
+std::vector<ObjectStatePtr> referred_objects(std::vector<ReferentPtr> referents) {
+  std::vector<ObjectStatePtr> objects;
+  objects.reserve(referents.size());
+  for (ReferentPtr& referent : referents) objects.push_back(referred_object(std::move(referent)));
+  return objects;
+}
+
 }  // namespace runtime

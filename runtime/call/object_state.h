@@ -5,9 +5,11 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "runtime/call/fwd.h"
+#include "runtime/codec/encoder.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/buffer.h"
@@ -22,7 +24,7 @@ struct ObjectValue {
   std::vector<ObjectStatePtr> refs;
   /// What keeps the object, and the objects in `refs`, alive at the process they came from; dropped
   /// with the state.
-  std::shared_ptr<const void> lease;
+  std::shared_ptr<const void> loan;
 
   /// Whether it depends on objects of some process, which then must learn of every holder.
   bool refers() const { return stored != nullptr || !refs.empty(); }
@@ -61,7 +63,7 @@ struct WaitNode {
 
 /// Shared by all ObjectRefs to the object in this process. Settled once, by a value or a failure;
 /// any thread may wait.
-class ObjectState {
+class ObjectState : public Referent {
  public:
   /// Pending. `context` may be null where no thread waits for it before it is settled.
   explicit ObjectState(ObjectContextPtr context);
@@ -107,6 +109,9 @@ class ObjectState {
   /// The same of a settled object without blocking: `done` once, at once or on the event loop.
   void open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done) const;
 
+  /// Of a settled object without failure: reads its bytes, which open() gave.
+  Decoder decoder(Buffer bytes) const;
+
   const ObjectContextPtr& context() const { return context_; }
 
  private:
@@ -121,5 +126,12 @@ class ObjectState {
   ObjectValue value_;                 // this and failure_ are constant once settled
   Status failure_;
 };
+
+/// The object that a value refers to; null for null. Values refer to nothing but objects.
+inline ObjectStatePtr referred_object(ReferentPtr referent) {
+  return std::static_pointer_cast<ObjectState>(std::move(referent));
+}
+/// The same of all that an encoding refers to, in the order of their index.
+std::vector<ObjectStatePtr> referred_objects(std::vector<ReferentPtr> referents);
 
 }  // namespace runtime

@@ -155,7 +155,7 @@ Result<typename view_detail::Viewed<T>::Type> view_of(const ObjectState& state, 
   Result<Buffer> opened = state.open(deadline);
   if (!opened.ok()) return opened.status();
   const Buffer bytes = view_detail::aligned(*std::move(opened));
-  Decoder decoder(bytes, state.value().refs, state.context());
+  Decoder decoder = state.decoder(bytes);
   if constexpr (std::is_same_v<View, ObjectView<T>>) {
     Result<T> value = decode_all<T>(decoder);
     if (!value.ok()) return value.status();

@@ -218,16 +218,15 @@ void Process::shut_down() {
 ObjectStatePtr Process::pending() { return std::make_shared<ObjectState>(object_context()); }
 
 Status Process::decode_reply(const Buffer& meta, Buffer payload,
-                             const std::function<std::shared_ptr<const void>()>& make_lease,
+                             const std::function<std::shared_ptr<const void>()>& make_loan,
                              CallReply* reply, ObjectValue* value) {
-  return runtime::decode_reply(meta, std::move(payload), object_context(), make_lease, reply,
-                               value);
+  return runtime::decode_reply(meta, std::move(payload), object_context(), make_loan, reply, value);
 }
 
 Result<ObjectValue> Process::decode_stream_item(
     const Buffer& meta, Buffer payload,
-    const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_lease) {
-  return runtime::decode_stream_item(meta, std::move(payload), object_context(), make_lease);
+    const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_loan) {
+  return runtime::decode_stream_item(meta, std::move(payload), object_context(), make_loan);
 }
 
 Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline,
@@ -244,14 +243,14 @@ Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline,
     value.stored = StoredObject::make(objects_, object_table_, objects_->seal(*std::move(object)),
                                       StoredObject::Kind::kOwned);
   }
-  value.refs = encoder.take_refs();
+  value.refs = referred_objects(encoder.take_refs());
   return value;
 }
 
 ObjectValue Process::inlined(Encoder& encoder) {
   ObjectValue value;
   value.bytes = encoder.to_buffer();
-  value.refs = encoder.take_refs();
+  value.refs = referred_objects(encoder.take_refs());
   return value;
 }
 

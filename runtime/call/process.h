@@ -151,11 +151,11 @@ class Process final : public std::enable_shared_from_this<Process>,
 
   ObjectStatePtr pending() override;
   Status decode_reply(const Buffer& meta, Buffer payload,
-                      const std::function<std::shared_ptr<const void>()>& make_lease,
+                      const std::function<std::shared_ptr<const void>()>& make_loan,
                       CallReply* reply, ObjectValue* value) override;
   Result<ObjectValue> decode_stream_item(
       const Buffer& meta, Buffer payload,
-      const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_lease) override;
+      const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_loan) override;
   void remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline,
               UniqueFunction<void(Result<ObjectLocation>)> done) override {
     objects_->remake(lost, keeper, deadline, std::move(done));

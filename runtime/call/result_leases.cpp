@@ -20,17 +20,17 @@ void visit_stored(const ObjectValue& value, bool in_flight,
 
 }  // namespace
 
-/// The process of a shared actor outlives it, and the lease with it.
-class ResultLeases::Lease {
+/// The process of a shared actor outlives it, and the loan with it.
+class ResultLeases::Loan {
  public:
-  Lease(std::shared_ptr<ResultLeases> leases, std::weak_ptr<Channel> channel, ActorId actor,
-        std::uint64_t lend_id)
+  Loan(std::shared_ptr<ResultLeases> leases, std::weak_ptr<Channel> channel, ActorId actor,
+       std::uint64_t lend_id)
       : leases_(std::move(leases)), channel_(std::move(channel)), actor_(actor), lend_id_(lend_id) {
     ++leases_->results_held_;
   }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  ~Lease() {
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+  ~Loan() {
     --leases_->results_held_;
     if (auto channel = channel_.lock())
       send_notice(*channel, {actor_, lend_id_, CallNotice::Kind::kResultReleased});
@@ -63,7 +63,7 @@ void ResultLeases::visit(const CallNumbers& numbers,
 std::shared_ptr<const void> ResultLeases::hold(std::shared_ptr<ResultLeases> self,
                                                std::weak_ptr<Channel> channel, ActorId actor,
                                                std::uint64_t lend_id) {
-  return std::make_shared<const Lease>(std::move(self), std::move(channel), actor, lend_id);
+  return std::make_shared<const Loan>(std::move(self), std::move(channel), actor, lend_id);
 }
 
 }  // namespace runtime

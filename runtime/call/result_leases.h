@@ -38,7 +38,7 @@ class ResultLeases {
 
   /// Whether results, or values of streams, that the actor lent are still held. Any thread.
   bool holds_results() const { return results_held_.load() > 0; }
-  /// A lease for what a result refers to, which keeps `self`. When the last holder is gone, the
+  /// A loan of what a result refers to, which keeps `self`. When the last holder is gone, the
   /// actor is told over the connection that the result came by. With that connection the actor
   /// forgets the result. `lend_id`: the call's sequence, or a stream value's own number. Any
   /// thread.
@@ -47,7 +47,7 @@ class ResultLeases {
                                           std::uint64_t lend_id);
 
  private:
-  class Lease;
+  class Loan;
 
   std::atomic<std::uint32_t> results_held_{0};
   std::map<std::uint64_t, ObjectValue> lent_;  // by sequence of the call

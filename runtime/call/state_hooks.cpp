@@ -1,5 +1,6 @@
 #include "runtime/call/state_hooks.h"
 
+#include "runtime/call/object_context.h"
 #include "runtime/control/membership.h"
 
 namespace runtime {

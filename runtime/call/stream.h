@@ -33,12 +33,21 @@ struct OpenStream {
 };
 
 namespace stream_detail {
-// StreamState and StreamSender for headers that do without the event loop.
+// StreamState for headers that do without the event loop.
 Result<ObjectStatePtr> next(StreamState& stream, Deadline deadline);
 bool ended(const StreamState& stream);
 void abandon(StreamState& stream);
-Status write(StreamSender& sender, Encoder& value);
 }  // namespace stream_detail
+
+/// Takes the values of a call, in order. For the thread that runs the method.
+class StreamSink {
+ public:
+  /// As StreamWriter::write.
+  virtual Status write(Encoder& value) = 0;
+
+ protected:
+  ~StreamSink() = default;
+};
 
 /// The parameter of a method that yields values of type T, before its arguments (and behind a
 /// CallContext). The method returns Status or void, and is no coroutine. The caller's window
@@ -46,7 +55,7 @@ Status write(StreamSender& sender, Encoder& value);
 template <class T>
 class StreamWriter {
  public:
-  explicit StreamWriter(StreamSender& sender) : sender_(&sender) {}
+  explicit StreamWriter(StreamSink& sink) : sink_(&sink) {}
   StreamWriter(const StreamWriter&) = delete;
   StreamWriter& operator=(const StreamWriter&) = delete;
 
@@ -56,11 +65,11 @@ class StreamWriter {
   Status write(const T& value) {
     Encoder encoder;
     encode_value(encoder, value);
-    return stream_detail::write(*sender_, encoder);
+    return sink_->write(encoder);
   }
 
  private:
-  StreamSender* sender_;
+  StreamSink* sink_;
 };
 
 /// The values of one call, in order. For one thread; movable. Dropping it before its end cancels

@@ -13,11 +13,12 @@
 #include "runtime/core/backoff.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
+#include "runtime/transport/event_loop.h"
 
 namespace runtime {
 
 namespace {
-// An ask for a lease ends a little before the first task that needs it, so that the task's failure
+// An ask for a worker ends a little before the first task that needs it, so that the task's failure
 // can say what was missing.
 constexpr std::chrono::milliseconds kAskMargin{50};
 }  // namespace
@@ -56,7 +57,7 @@ struct TaskPool::Task final : Producer {
 };
 
 /// A worker.
-struct TaskPool::Lease {
+struct TaskPool::Worker {
   std::shared_ptr<ActorClient> client;
   std::size_t in_flight = 0;
   bool alone = false;    // runs a task whose last worker died: nothing else is sent along
@@ -70,8 +71,8 @@ struct TaskPool::Lease {
 struct TaskPool::Queue {
   ResourceMap resources;
   std::deque<TaskPtr> line;
-  std::vector<LeasePtr> leases;
-  std::vector<LeasePtr> parked;
+  std::vector<WorkerPtr> workers;
+  std::vector<WorkerPtr> parked;
   std::size_t asks = 0;
   Deadline ask_after = Deadline::min();  // the last one has failed
   Backoff backoff;                       // of asking
@@ -91,16 +92,16 @@ class TaskPool::Section {
   Section(const Section&) = delete;
   Section& operator=(const Section&) = delete;
   ~Section() {
-    Leases leases;
-    if (!given_back_.empty() || !parked_.empty()) leases = pool_->leases_;
+    WorkerSource workers;
+    if (!given_back_.empty() || !parked_.empty()) workers = pool_->workers_;
     lock_.unlock();
     for (ActorId actor : given_back_) {
-      if (leases.give_back) leases.give_back(actor);
+      if (workers.give_back) workers.give_back(actor);
     }
     for (ActorId actor : parked_) {
-      if (leases.park) leases.park(actor);
+      if (workers.park) workers.park(actor);
     }
-    for (auto& [task, lease] : sends_) pool_->send(task, lease);
+    for (auto& [task, worker] : sends_) pool_->send(task, worker);
     for (const Ask& ask : asks_) {
       ActorScope scope(ask.submitter);  // the worker is its child
       pool_->ask(*ask.queue, ask.deadline);
@@ -109,8 +110,8 @@ class TaskPool::Section {
       task->result->fail(why.with_context("task " + task->function->name));
   }
 
-  void send(TaskPtr task, LeasePtr lease) {
-    sends_.emplace_back(std::move(task), std::move(lease));
+  void send(TaskPtr task, WorkerPtr worker) {
+    sends_.emplace_back(std::move(task), std::move(worker));
   }
   void fail(TaskPtr task, Status why) { failures_.emplace_back(std::move(task), std::move(why)); }
   void ask(Queue& queue, Deadline deadline, ActorInstance submitter) {
@@ -121,7 +122,7 @@ class TaskPool::Section {
 
  private:
   std::shared_ptr<TaskPool> pool_;  // first: the mutex is in it
-  std::vector<std::pair<TaskPtr, LeasePtr>> sends_;
+  std::vector<std::pair<TaskPtr, WorkerPtr>> sends_;
   std::vector<std::pair<TaskPtr, Status>> failures_;
   struct Ask {
     Queue* queue;
@@ -134,13 +135,13 @@ class TaskPool::Section {
   std::unique_lock<std::mutex> lock_;
 };
 
-TaskPool::TaskPool(CallerContextPtr context, Submitter submitter, Leases leases,
+TaskPool::TaskPool(CallerContextPtr context, Submitter submitter, WorkerSource workers,
                    TaskPoolOptions options)
     : context_(std::move(context)),
       submitter_(std::move(submitter)),
       options_(options),
       lineages_(std::make_shared<LineageTable>(options.lineage_bytes_max)),
-      leases_(std::move(leases)) {}
+      workers_(std::move(workers)) {}
 
 TaskPool::~TaskPool() = default;
 
@@ -219,10 +220,10 @@ void TaskPool::pump(Queue& queue, Section& section) {
   const auto now = steady_now();
   while (!queue.line.empty()) {
     const bool again = queue.line.front()->runs > 0;
-    LeasePtr best;
-    for (const LeasePtr& lease : queue.leases) {
-      if (lease->alone || lease->in_flight >= (again ? 1 : depth)) continue;
-      if (!best || lease->in_flight < best->in_flight) best = lease;
+    WorkerPtr best;
+    for (const WorkerPtr& worker : queue.workers) {
+      if (worker->alone || worker->in_flight >= (again ? 1 : depth)) continue;
+      if (!best || worker->in_flight < best->in_flight) best = worker;
     }
     if (!best) break;
     TaskPtr task = std::move(queue.line.front());
@@ -238,15 +239,16 @@ void TaskPool::pump(Queue& queue, Section& section) {
     return arm_timer(std::min(queue.ask_after, queue.line.front()->deadline));
   const std::size_t wanted =
       std::min({queue.line.size(), options_.asks_max,
-                options_.leases_max - std::min(options_.leases_max, queue.leases.size())});
+                options_.workers_max - std::min(options_.workers_max, queue.workers.size())});
   Deadline deadline = queue.line.front()->deadline;
   for (; queue.asks < wanted; ++queue.asks)
     section.ask(queue, deadline, queue.line.front()->submitter);
   arm_timer(deadline);
 }
 
-void TaskPool::send(const TaskPtr& task, const LeasePtr& lease) {
-  ObjectStatePtr result = lease->client->submit(task->function, task->arguments, task->deadline, 0);
+void TaskPool::send(const TaskPtr& task, const WorkerPtr& worker) {
+  ObjectStatePtr result =
+      worker->client->submit(task->function, task->arguments, task->deadline, 0);
   bool is_cancelled = false;
   {
     std::lock_guard lock(mutex_);
@@ -255,37 +257,37 @@ void TaskPool::send(const TaskPtr& task, const LeasePtr& lease) {
   }
   if (is_cancelled) (void)cancel(task, CancelMode::kCooperative);
   ObjectStatePtr watched = result;
-  watched->then([self = shared_from_this(), task, lease, result = std::move(result)] {
-    self->on_done(task, lease, *result);
+  watched->then([self = shared_from_this(), task, worker, result = std::move(result)] {
+    self->on_done(task, worker, *result);
   });
 }
 
-void TaskPool::on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectState& result) {
+void TaskPool::on_done(const TaskPtr& task, const WorkerPtr& worker, const ObjectState& result) {
   Queue& queue = *task->queue;
   const auto now = steady_now();
   const Status& failure = result.failure();
   // Whether the worker is gone, not whether the function's own result speaks of some other that is.
   const bool died =
-      !failure.ok() && (lease->client->is_closed() || failure.code() == ErrorCode::kUnavailable);
+      !failure.ok() && (worker->client->is_closed() || failure.code() == ErrorCode::kUnavailable);
   bool settle = true;
   {
     Section section(*this);
-    --lease->in_flight;
-    lease->alone = false;
+    --worker->in_flight;
+    worker->alone = false;
     task->running = nullptr;
     if (died) {
       task->last_death = failure.message();
-      drop(queue, lease);
-      if (!lease->client->is_closed())
-        section.give_back(lease->client->id());  // it cannot be reached: no caller needs it
-    } else if (!lease->lost) {
-      const double seconds = std::chrono::duration<double>(now - lease->last_event).count();
+      drop(queue, worker);
+      if (!worker->client->is_closed())
+        section.give_back(worker->client->id());  // it cannot be reached: no caller needs it
+    } else if (!worker->lost) {
+      const double seconds = std::chrono::duration<double>(now - worker->last_event).count();
       queue.seconds_per_task += 0.2 * (seconds - queue.seconds_per_task);
       if (queue.seconds_per_task > 4 * seconds)
         queue.seconds_per_task = seconds;  // the first guess is far off
-      lease->last_event = now;
+      worker->last_event = now;
     }
-    if (lease->leaving && lease->in_flight == 0 && !died) section.give_back(lease->client->id());
+    if (worker->leaving && worker->in_flight == 0 && !died) section.give_back(worker->client->id());
     const bool failed = !failure.ok() && failure.code() != ErrorCode::kCancelled &&
                         failure.code() != ErrorCode::kDeadlineExceeded;
     const bool again = died || (failed && task->options.retry_failures);
@@ -295,7 +297,7 @@ void TaskPool::on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectS
       queue.line.push_front(task);
     }
     if (!closed_) pump(queue, section);
-    if (lease->in_flight == 0 && !lease->lost) arm_timer(now + options_.idle_max);
+    if (worker->in_flight == 0 && !worker->lost) arm_timer(now + options_.idle_max);
   }
   if (!settle) return;
   if (failure.ok()) {
@@ -368,44 +370,44 @@ void TaskPool::restore_arguments(const TaskPtr& task, Status failure) {
 void TaskPool::on_node_drains(NodeId node) {
   Section section(*this);
   for (auto& [resources, queue] : queues_) {
-    const auto leaves = [&](const LeasePtr& lease) {
-      if (lease->client->address().node != node) return false;
-      lease->lost = lease->leaving = true;
-      if (lease->in_flight == 0) section.give_back(lease->client->id());
+    const auto leaves = [&](const WorkerPtr& worker) {
+      if (worker->client->address().node != node) return false;
+      worker->lost = worker->leaving = true;
+      if (worker->in_flight == 0) section.give_back(worker->client->id());
       return true;
     };
-    std::erase_if(queue->leases, leaves);
+    std::erase_if(queue->workers, leaves);
     std::erase_if(queue->parked, leaves);
     if (!closed_) pump(*queue, section);
   }
 }
 
-void TaskPool::drop(Queue& queue, const LeasePtr& lease) {
-  lease->lost = true;
-  std::erase(queue.leases, lease);
+void TaskPool::drop(Queue& queue, const WorkerPtr& worker) {
+  worker->lost = true;
+  std::erase(queue.workers, worker);
 }
 
 void TaskPool::ask(Queue& queue, Deadline deadline) {
   auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now()) - kAskMargin;
-  Leases leases;
+  WorkerSource workers;
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
-    leases = leases_;
+    workers = workers_;
   }
   Result<PendingActor> pending =
-      leases.ask(queue.resources, std::max(left, std::chrono::milliseconds(1)));
+      workers.ask(queue.resources, std::max(left, std::chrono::milliseconds(1)));
   if (!pending.ok()) {
     pending = PendingActor{ActorId(), context_->objects.failed(pending.status()), nullptr};
   }
   ObjectStatePtr created = pending->created;
   created->then([self = shared_from_this(), &queue, pending = *std::move(pending)] {
-    self->on_lease(queue, pending);
+    self->on_worker(queue, pending);
   });
 }
 
-void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
+void TaskPool::on_worker(Queue& queue, const PendingActor& pending) {
   const Status& failure = pending.created->failure();
   std::shared_ptr<ActorClient> client =
       failure.ok() ? context_->clients.client_for(context_, *pending.address) : nullptr;
@@ -414,10 +416,10 @@ void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
   if (client) {
     if (closed_) return;
     queue.backoff.reset();
-    auto lease = std::make_shared<Lease>();
-    lease->client = std::move(client);
-    lease->last_event = steady_now();
-    queue.leases.push_back(std::move(lease));
+    auto worker = std::make_shared<Worker>();
+    worker->client = std::move(client);
+    worker->last_event = steady_now();
+    queue.workers.push_back(std::move(worker));
     pump(queue, section);
     return arm_timer(steady_now() + options_.idle_max);
   }
@@ -475,25 +477,25 @@ void TaskPool::on_timer() {
         next = std::min(next, task->deadline);
       return task->deadline <= now;
     });
-    std::erase_if(queue->leases, [&, &queue = queue](const LeasePtr& lease) {
-      if (lease->in_flight > 0) return false;
-      const Deadline until = lease->last_event + options_.idle_max;
+    std::erase_if(queue->workers, [&, &queue = queue](const WorkerPtr& worker) {
+      if (worker->in_flight > 0) return false;
+      const Deadline until = worker->last_event + options_.idle_max;
       if (until > now) {
         next = std::min(next, until);
         return false;
       }
-      lease->lost = true;
-      if (lease->client->lends_results() && !lease->client->is_closed()) {
-        section.park(lease->client->id());
-        queue->parked.push_back(lease);
+      worker->lost = true;
+      if (worker->client->lends_results() && !worker->client->is_closed()) {
+        section.park(worker->client->id());
+        queue->parked.push_back(worker);
       } else {
-        section.give_back(lease->client->id());
+        section.give_back(worker->client->id());
       }
       return true;
     });
-    std::erase_if(queue->parked, [&](const LeasePtr& lease) {
-      if (lease->client->lends_results() && !lease->client->is_closed()) return false;
-      section.give_back(lease->client->id());
+    std::erase_if(queue->parked, [&](const WorkerPtr& worker) {
+      if (worker->client->lends_results() && !worker->client->is_closed()) return false;
+      section.give_back(worker->client->id());
       return true;
     });
     if (!queue->parked.empty()) next = std::min(next, now + options_.idle_max);
@@ -511,7 +513,7 @@ void TaskPool::on_timer() {
 void TaskPool::close() {
   Section section(*this);
   closed_ = true;
-  leases_ = {};
+  workers_ = {};
   for (auto& [resources, queue] : queues_) {
     for (TaskPtr& task : std::exchange(queue->line, {}))
       section.fail(std::move(task), runtime::cancelled("the runtime was stopped"));

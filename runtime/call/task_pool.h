@@ -1,6 +1,6 @@
-// TaskPool: runs a process's tasks on workers that it leases from the cluster.
+// TaskPool: runs a process's tasks on workers that it borrows from the cluster.
 //
-// A lease is a worker process that holds the resources of one kind of task. It is asked for when
+// A worker is a process that holds the resources of one kind of task. It is asked for when
 // tasks wait, kept while they come, and given back when it has been idle for a while. So a task
 // costs one message to a worker and no question to the head. Short tasks are sent ahead of their
 // turn, long ones are not, so that they spread over the workers.
@@ -28,11 +28,11 @@
 namespace runtime {
 
 struct TaskPoolOptions {
-  std::size_t leases_max = 256;             // per kind of resources
-  std::size_t asks_max = 4;                 // leases that are being waited for
+  std::size_t workers_max = 256;            // per kind of resources
+  std::size_t asks_max = 4;                 // workers that are being waited for
   std::size_t tasks_ahead_max = 128;        // sent to one worker
   std::chrono::microseconds ahead{1000};    // as much work as that is sent ahead
-  std::chrono::milliseconds idle_max{500};  // then a lease is given back
+  std::chrono::milliseconds idle_max{500};  // then a worker is given back
   std::size_t lineage_bytes_max = 256 << 20;
   int restores_max = 5;  // of one task's arguments, one after another
 };
@@ -40,9 +40,9 @@ struct TaskPoolOptions {
 /// Any thread. Owned by a shared_ptr, since what is under way holds on to it.
 class TaskPool : public std::enable_shared_from_this<TaskPool> {
  public:
-  /// How leases come and go: an actor of class TaskRunner with these resources, or why none can be
+  /// How workers come and go: an actor of class TaskRunner with these resources, or why none can be
   /// asked for.
-  struct Leases {
+  struct WorkerSource {
     std::function<Result<PendingActor>(const ResourceMap& resources,
                                        std::chrono::milliseconds timeout)>
         ask;
@@ -53,7 +53,7 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
   /// The actor on whose behalf the calling thread runs, as Process::current_actor.
   using Submitter = std::function<ActorInstance()>;
 
-  TaskPool(CallerContextPtr context, Submitter submitter, Leases leases,
+  TaskPool(CallerContextPtr context, Submitter submitter, WorkerSource workers,
            TaskPoolOptions options = {});
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
@@ -69,17 +69,17 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
   /// run those that they have. What they made stays readable.
   void on_node_drains(NodeId node);
 
-  /// Fails what waits and everything later; leases are left to the end of the job. Before the
+  /// Fails what waits and everything later; workers are left to the end of the job. Before the
   /// process is shut down.
   void close();
 
  private:
   struct Task;
-  struct Lease;
+  struct Worker;
   struct Queue;
   struct Timer;
   using TaskPtr = std::shared_ptr<Task>;
-  using LeasePtr = std::shared_ptr<Lease>;
+  using WorkerPtr = std::shared_ptr<Worker>;
   class Section;
 
   Queue* queue_for(ResourceMap resources);
@@ -91,11 +91,11 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
   void keep_lineage(const TaskPtr& task, const ObjectValue& result);
   void enqueue(const TaskPtr& task);
   void pump(Queue& queue, Section& section);
-  void send(const TaskPtr& task, const LeasePtr& lease);
-  void on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectState& result);
+  void send(const TaskPtr& task, const WorkerPtr& worker);
+  void on_done(const TaskPtr& task, const WorkerPtr& worker, const ObjectState& result);
   void ask(Queue& queue, Deadline deadline);
-  void on_lease(Queue& queue, const PendingActor& pending);
-  void drop(Queue& queue, const LeasePtr& lease);
+  void on_worker(Queue& queue, const PendingActor& pending);
+  void drop(Queue& queue, const WorkerPtr& worker);
   void arm_timer(Deadline at);
   void on_timer();
   /// Of a task that fails: with what became of the workers that ran it.
@@ -107,7 +107,7 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
   const std::shared_ptr<LineageTable> lineages_;
 
   std::mutex mutex_;  // guards what follows; nothing is called with it held that may call back
-  Leases leases_;
+  WorkerSource workers_;
   std::map<ResourceMap, std::unique_ptr<Queue>>
       queues_;  // never erased: as many as there are kinds of tasks in the program
   std::shared_ptr<Timer> timer_;

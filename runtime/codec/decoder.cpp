@@ -2,7 +2,7 @@
 
 namespace runtime {
 
-Decoder::Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs, ObjectContextPtr context)
+Decoder::Decoder(Buffer bytes, ReferenceTable refs, DecodeContextPtr context)
     : bytes_(std::move(bytes)), refs_(refs), context_(std::move(context)) {}
 
 Decoder::~Decoder() = default;
@@ -78,7 +78,7 @@ std::span<const std::byte> Decoder::read_array(std::size_t element_bytes) {
   return read_raw(bytes);
 }
 
-ObjectStatePtr Decoder::read_ref() {
+ReferentPtr Decoder::read_ref() {
   std::uint64_t index = 0;
   // Not read_length(): an index is not bounded by the bytes behind it.
   for (int shift = 0; shift < 35; shift += 7) {

@@ -3,6 +3,7 @@
 // own check except in loops.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,12 +24,42 @@ namespace runtime {
 /// How deep structs that contain themselves (trees) may nest.
 inline constexpr int kDecodeDepthMax = 100;
 
+/// What decoded handles belong to. The codec passes it on and does not look into it; each is an
+/// ObjectContext (runtime/call/object_context.h).
+class DecodeContext {
+ protected:
+  DecodeContext() = default;
+  ~DecodeContext() = default;
+};
+
+/// A view of the table that the references of a value point into.
+class ReferenceTable {
+ public:
+  ReferenceTable() = default;
+  template <std::derived_from<Referent> R>
+  ReferenceTable(const std::vector<std::shared_ptr<R>>& table)
+      : first_(table.data()), size_(table.size()), read_(&read<R>) {}
+
+  std::size_t size() const { return size_; }
+  /// `index` is below size().
+  ReferentPtr operator[](std::size_t index) const { return read_(first_, index); }
+
+ private:
+  template <class R>
+  static ReferentPtr read(const void* first, std::size_t index) {
+    return static_cast<const std::shared_ptr<R>*>(first)[index];
+  }
+
+  const void* first_ = nullptr;
+  std::size_t size_ = 0;
+  ReferentPtr (*read_)(const void* first, std::size_t index) = nullptr;
+};
+
 class Decoder {
  public:
   /// Decodes `bytes`. `refs` is the table that the encoding's references point into. `context` is
   /// that of decoded handles, and may be null when there are none.
-  explicit Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs = {},
-                   ObjectContextPtr context = nullptr);
+  explicit Decoder(Buffer bytes, ReferenceTable refs = {}, DecodeContextPtr context = nullptr);
   ~Decoder();
 
   bool ok() const { return error_.empty(); }
@@ -54,7 +85,7 @@ class Decoder {
   /// aligned as it was in the encoding.
   std::span<const std::byte> read_array(std::size_t element_bytes);
   /// Null after an error.
-  ObjectStatePtr read_ref();
+  ReferentPtr read_ref();
 
   /// Nesting of structs; refuses what is too deep.
   bool enter();
@@ -62,7 +93,7 @@ class Decoder {
 
   /// Keeps views into the bytes alive.
   const std::shared_ptr<const void>& owner() const { return bytes_.owner(); }
-  const ObjectContextPtr& context() const { return context_; }
+  const DecodeContextPtr& context() const { return context_; }
   std::size_t remaining() const { return bytes_.size() - position_; }
 
  private:
@@ -70,8 +101,8 @@ class Decoder {
 
   Buffer bytes_;
   std::size_t position_ = 0;
-  std::span<const ObjectStatePtr> refs_;
-  ObjectContextPtr context_;
+  ReferenceTable refs_;
+  DecodeContextPtr context_;
   int depth_ = 0;
   std::string error_;
 };

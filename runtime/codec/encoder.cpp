@@ -39,7 +39,7 @@ void Encoder::write_array(const void* data, std::size_t count, std::size_t eleme
   size_ += bytes.size();
 }
 
-void Encoder::write_ref(ObjectStatePtr ref) {
+void Encoder::write_ref(ReferentPtr ref) {
   write_length(refs_.size());
   refs_.push_back(std::move(ref));
 }

@@ -26,6 +26,14 @@ static_assert(std::endian::native == std::endian::little,
 /// multiple of 64 in the encoding. They make the whole value worth a place in shared memory.
 inline constexpr std::size_t kLargeArrayBytes = 64 << 10;
 
+/// The target of a reference in a value. The codec passes it on and does not look into it; each is
+/// an ObjectState (runtime/call/object_state.h).
+class Referent {
+ protected:
+  Referent() = default;
+  ~Referent() = default;
+};
+
 /// Collects the encoding of one value or argument list. Large arrays are borrowed: what was encoded
 /// must live unchanged until to_buffer() or gather(). References to objects go to a table next to
 /// the bytes; the bytes hold their index.
@@ -46,13 +54,13 @@ class Encoder {
   /// `count` elements of `element_bytes` each, behind their count; found again by
   /// Decoder::read_array.
   void write_array(const void* data, std::size_t count, std::size_t element_bytes);
-  void write_ref(ObjectStatePtr ref);
+  void write_ref(ReferentPtr ref);
 
   /// Bytes of the whole encoding.
   std::size_t size() const { return size_; }
   /// The references met, in order of their index.
-  const std::vector<ObjectStatePtr>& refs() const { return refs_; }
-  std::vector<ObjectStatePtr> take_refs() { return std::move(refs_); }
+  const std::vector<ReferentPtr>& refs() const { return refs_; }
+  std::vector<ReferentPtr> take_refs() { return std::move(refs_); }
 
   /// Copies the encoding to `out`, of size() bytes.
   void gather(std::span<std::byte> out) const;
@@ -75,7 +83,7 @@ class Encoder {
   std::size_t own_size_ = 0;
   std::size_t size_ = 0;
   std::vector<Block> blocks_;
-  std::vector<ObjectStatePtr> refs_;
+  std::vector<ReferentPtr> refs_;
 };
 
 inline std::byte* Encoder::extend(std::size_t bytes) {

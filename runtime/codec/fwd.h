@@ -1,24 +1,20 @@
-// Forward declarations of the codec, and of what passes through it unseen.
+// Forward declarations of the codec.
 #pragma once
 
 #include <memory>
 
 namespace runtime {
 
+class DecodeContext;
 class Decoder;
 class Encoder;
+class Referent;
 template <class T>
 class ArrayView;
 template <class T>
 struct Codec;
 
-// Of runtime/call. What a value refers to has its place in a table next to the bytes. Objects and
-// handles have a context. The codec hands both on.
-struct ObjectContext;
-class ObjectState;
-
-using ObjectContextPtr = std::shared_ptr<const ObjectContext>;
-/// The shared state of an ObjectRef: what refs, calls and tables pass around.
-using ObjectStatePtr = std::shared_ptr<ObjectState>;
+using DecodeContextPtr = std::shared_ptr<const DecodeContext>;
+using ReferentPtr = std::shared_ptr<Referent>;
 
 }  // namespace runtime

@@ -157,6 +157,12 @@ struct Trace {
 struct ReadClock {
   bool operator==(const ReadClock&) const = default;
 };
+/// What keeps the actor's process from being started; answered with a text, empty where nothing
+/// does.
+struct ReadStart {
+  ActorId actor;
+  bool operator==(const ReadStart&) const = default;
+};
 /// Answered with "round_trip_s" and "bytes_per_s", over the other node's one port.
 struct MeasurePeer {
   static constexpr std::uint64_t kBytesMax = 1ull << 30;
@@ -175,7 +181,7 @@ struct Sink {
 using ObserveControl =
     std::variant<control::ListActors, control::ReadHead, control::ReadLoad, control::ListWorkers,
                  control::ReadStack, control::ReadMetrics, control::Trace, control::ReadClock,
-                 control::MeasurePeer, control::Sink>;
+                 control::MeasurePeer, control::Sink, control::ReadStart>;
 using ObserveAnswer =
     std::variant<ActorPage, NodeLoad, WorkerList, StackReport, std::string, TraceChunk, Numbers>;
 

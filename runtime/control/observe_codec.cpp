@@ -169,6 +169,7 @@ struct ObserveRequestWriter {
     measure.setBytes(body.bytes);
   }
   void operator()(const control::Sink& body) { to.setSink(data(body.bytes)); }
+  void operator()(const control::ReadStart& body) { to.setReadStart(data(body.actor)); }
 };
 
 struct ObserveAnswerWriter {
@@ -251,6 +252,7 @@ ObserveControl load(schema::ObserveRequest::Reader from) {
       return control::MeasurePeer{load_text(from.getMeasurePeer().getAddress()),
                                   from.getMeasurePeer().getBytes()};
     case Kind::SINK: return control::Sink{load_bytes(from.getSink())};
+    case Kind::READ_START: return control::ReadStart{load_id<ActorId>(from.getReadStart())};
   }
   KJ_FAIL_REQUIRE("an observing request of a newer version");
 }

@@ -1,7 +1,8 @@
-// The seam below the runtime: time, chance, threads, the network, disks, child processes. In
-// production there is no Simulation, and each is the machine's own. tests/sim puts one in their
-// place. Then the production code of a whole cluster runs in one thread, the same way for the same
-// seed.
+// The seam below the runtime: time, chance, threads, disks. In production there is no Simulation,
+// and each is the machine's own. tests/sim puts one in their place. Then the production code of a
+// whole cluster runs in one thread, the same way for the same seed. The network has its own seam
+// (runtime/transport/simulated_network.h), and so do child processes
+// (runtime/process/simulated_processes.h).
 #pragma once
 
 #include <atomic>
@@ -9,19 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 
-#include "runtime/core/result.h"
-
 namespace runtime {
-
-class ChildProcess;
-class Event;
-class EventLoop;
-struct Endpoint;
-struct ProcessHandlers;
-struct ProcessSpec;
 
 /// Everything is called in the simulation's one thread, by the process that it is running at that
 /// moment.
@@ -43,29 +34,12 @@ class Simulation {
   /// Waits until the thread has ended.
   virtual void join_thread(std::uint64_t id) = 0;
 
-  /// From now on the simulation runs the loop's handlers (EventLoop::step); no thread of the loop's
-  /// own does.
-  virtual void add_loop(EventLoop& loop) = 0;
-  virtual void remove_loop(EventLoop& loop) = 0;
-  /// EventLoop::run_until for the calling thread, in which other threads and loops go on.
-  virtual bool wait(EventLoop& loop, const Event& event, Time deadline) = 0;
-
   /// Calls `operation` when the disk comes to it, with the error number that it is to fail with; 0:
   /// it may go on. Forgotten like an alarm.
   virtual std::uint64_t use_disk(std::function<void(int error)> operation) = 0;
 
-  /// `done` gets a connected stream socket, or -1 and an error number.
-  virtual void connect(const Endpoint& to, std::function<void(int fd, int error)> done) = 0;
-  /// Calls `accepted` with each connection. A TCP port of 0 becomes the real one. Returns an error
-  /// number; 0: it listens.
-  virtual int listen(Endpoint& at, std::function<void(int fd)> accepted) = 0;
-  virtual void stop_listening(const Endpoint& at) = 0;
-
   /// Ends the running process as SIGKILL does, once the call that is under way has returned.
   virtual void end_process() = 0;
-  virtual Result<std::unique_ptr<ChildProcess>> start_process(EventLoop& loop,
-                                                              const ProcessSpec& spec,
-                                                              ProcessHandlers handlers) = 0;
 
  protected:
   ~Simulation() = default;

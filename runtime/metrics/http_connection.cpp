@@ -12,7 +12,7 @@ namespace {
 
 /// How long a stranger may take.
 constexpr std::chrono::seconds kPatience{10};
-constexpr std::size_t kDrainedMax = 4 << 20;
+constexpr std::size_t kDiscardedMax = 4 << 20;
 
 }  // namespace
 
@@ -90,20 +90,20 @@ void HttpConnection::send(std::string what) {
                  [self = shared_from_this()](boost::system::error_code, std::size_t) {
                    if (!self->ended_) return;
                    self->stream_->end_writing([self] {
-                     if (self->ended_) self->drain();
+                     if (self->ended_) self->discard_input();
                    });
                  });
 }
 
 /// Bytes that were not read would turn the close into a reset, which may overtake the response.
-void HttpConnection::drain() {
+void HttpConnection::discard_input() {
   bytes_.resize(16 << 10);
   stream_->read_some(asio::buffer(bytes_),
                      [self = shared_from_this()](boost::system::error_code ec, std::size_t count) {
                        if (!self->ended_) return;
-                       self->drained_ += count;
-                       if (ec || self->drained_ > kDrainedMax) return self->end();
-                       self->drain();  // until the timer at the latest
+                       self->discarded_ += count;
+                       if (ec || self->discarded_ > kDiscardedMax) return self->end();
+                       self->discard_input();  // until the timer at the latest
                      });
 }
 

@@ -41,7 +41,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void look();
   void read_more();
   void send(std::string what);
-  void drain();
+  void discard_input();
 
   const std::unique_ptr<HttpStream> stream_;
   const Service service_;
@@ -49,7 +49,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Timer timer_;
   std::string bytes_;  // read so far
   std::string response_;
-  std::size_t drained_ = 0;  // after the response
+  std::size_t discarded_ = 0;  // received after the response
 };
 
 }  // namespace runtime

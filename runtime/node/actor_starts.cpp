@@ -93,6 +93,15 @@ void ActorStarts::fail(const StartPtr& start, const Status& why) {
   }));
 }
 
+std::string ActorStarts::trouble(ActorId actor) const {
+  for (const StartPtr& start : starts_) {
+    if (start->actor == actor && start->answer && start->failures > 0)
+      return start->logged + " (tried " + std::to_string(start->failures) +
+             (start->failures == 1 ? " time" : " times") + " so far)";
+  }
+  return {};
+}
+
 void ActorStarts::cancel(ActorId actor, std::uint64_t incarnation, const std::string& reason) {
   for (const StartPtr& start : starts_) {
     const bool wanted =

@@ -44,7 +44,7 @@ class ActorStarts {
     Deadline patient_until;
     ControlAnswerer answer;  // empty once cancelled
     std::uint32_t failures = 0;
-    std::string logged;  // the last failure that the log has
+    std::string logged;  // the last failure, which the log has
     std::chrono::milliseconds pause{0};
     Timer timer;
   };
@@ -75,6 +75,8 @@ class ActorStarts {
   void cancel(ActorId actor, std::uint64_t incarnation, const std::string& reason);
   void cancel_job(JobId job);
   std::size_t size() const { return starts_.size(); }
+  /// Why the actor's process could not be started so far; empty: it could, or was not tried yet.
+  std::string trouble(ActorId actor) const;
   /// Nothing is tried again.
   void stop() { stopped_ = true; }
 

@@ -77,6 +77,8 @@ void NodeIntrospection::serve(ObserveControl& request, std::chrono::milliseconds
   if (auto* stack = std::get_if<control::ReadStack>(&request))
     return take_stack(stack->actor, std::move(answer));
   if (std::holds_alternative<control::ReadClock>(request)) return tell(clock_readings());
+  if (auto* start = std::get_if<control::ReadStart>(&request))
+    return tell(workers_.start_trouble(start->actor));
   if (auto* measured = std::get_if<control::MeasurePeer>(&request))
     return measure(*measured, timeout, std::move(answer));
   if (auto* sink = std::get_if<control::Sink>(&request))

@@ -101,6 +101,7 @@ class WorkerPool final : public WorkerView {
   void list(WorkerList& to) const override;
   pid_t process_of(ActorId actor, std::string* class_name) const override;
   std::size_t starting() const override;
+  std::string start_trouble(ActorId actor) const override { return starts_.trouble(actor); }
   const WorkerPoolStats& stats() const override { return stats_; }
   /// Ends the job's workers, except those whose actors outlive it.
   void end_job(JobId job);

@@ -35,6 +35,8 @@ class WorkerView {
   virtual std::vector<control::ActorInstance> serving() const = 0;
   /// Actors that are being started.
   virtual std::size_t starting() const = 0;
+  /// What the actor's process lacks to be started; empty: nothing that is known.
+  virtual std::string start_trouble(ActorId actor) const = 0;
   virtual const WorkerPoolStats& stats() const = 0;
 
  protected:

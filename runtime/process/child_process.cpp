@@ -10,11 +10,11 @@
 #include <csignal>
 #include <map>
 
-#include "runtime/core/simulation.h"
 #include "runtime/core/thread.h"
 #include "runtime/core/timer.h"
 #include "runtime/process/pipe.h"
 #include "runtime/process/process_info.h"
+#include "runtime/process/simulated_processes.h"
 #include "runtime/process/spawn.h"
 #include "runtime/transport/file_descriptor.h"
 
@@ -300,7 +300,7 @@ void LoopProcess::pause_output(bool paused) {
 
 Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const ProcessSpec& spec,
                                                           ProcessHandlers handlers) {
-  if (Simulation* simulated = simulation())
+  if (SimulatedProcesses* simulated = simulated_processes())
     return simulated->start_process(loop, spec, std::move(handlers));
   Result<Pipe> out = make_pipe();
   Result<Pipe> err = make_pipe();

@@ -26,6 +26,7 @@ struct ObserveRequest {
     readClock @10 :Void;         # reply: numbers
     measurePeer :group { address @11 :Text; bytes @12 :UInt64; }  # reply: numbers
     sink @13 :Data;              # taken and dropped; reply: numbers
+    readStart @14 :Data;         # an actor; reply: text, what keeps its process from being started
   }
 }
 

@@ -46,7 +46,7 @@ Message number_frame(FrameKind kind, std::uint64_t number) {
 
 }  // namespace
 
-Channel::Channel(EventLoop& loop, Socket socket, std::unique_ptr<SocketStream> stream,
+Channel::Channel(EventLoop& loop, ConnectionSocket socket, std::unique_ptr<SocketStream> stream,
                  PeerInfo peer, ChannelOptions options)
     : loop_(loop),
       serial_(next_serial.fetch_add(1, std::memory_order_relaxed)),
@@ -202,7 +202,7 @@ void Channel::wait_writable() {
   if (!blocked_) return;  // of a socket that is gone
   const std::uint64_t socket = epoch();
   held.unlock();
-  socket_.async_wait(Socket::wait_write,
+  socket_.async_wait(ConnectionSocket::wait_write,
                      [self = shared_from_this(), socket](const boost::system::error_code& ec) {
                        std::unique_lock lock(self->mutex_);
                        if (socket != self->epoch()) return;
@@ -356,8 +356,8 @@ void Channel::wait_readable() {
     });
     return;
   }
-  socket_.async_wait(Socket::wait_read, [self = shared_from_this(),
-                                         socket = epoch()](const boost::system::error_code& ec) {
+  socket_.async_wait(ConnectionSocket::wait_read, [self = shared_from_this(), socket = epoch()](
+                                                      const boost::system::error_code& ec) {
     if (socket != self->epoch()) return;
     self->waiting_readable_ = false;
     if (!ec) self->on_readable();
@@ -684,7 +684,7 @@ Channel::Detached Channel::detach() {
   return detached;
 }
 
-bool Channel::resume(Socket socket, std::unique_ptr<SocketStream> stream,
+bool Channel::resume(ConnectionSocket socket, std::unique_ptr<SocketStream> stream,
                      std::uint64_t peer_received, const Detached& detached) {
   std::vector<Message> spent;
   bool honest = false;

@@ -22,6 +22,7 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
+#include "runtime/transport/connection_socket.h"
 #include "runtime/transport/drain_waiters.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/frame.h"
@@ -63,11 +64,10 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   /// Called exactly once, on the loop.
   using Reply = UniqueFunction<void(Result<Message>)>;
   using Handler = std::function<void(const std::shared_ptr<Channel>&, Message)>;
-  using Socket = asio::generic::stream_protocol::socket;
 
   /// `socket` is connected and has completed the handshake. Made by connect() and Listener.
-  Channel(EventLoop& loop, Socket socket, std::unique_ptr<SocketStream> stream, PeerInfo peer,
-          ChannelOptions options);
+  Channel(EventLoop& loop, ConnectionSocket socket, std::unique_ptr<SocketStream> stream,
+          PeerInfo peer, ChannelOptions options);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
   ~Channel();
@@ -122,8 +122,8 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   Detached detach();
   /// Continues over a new socket, after its handshake, to a peer that has received `peer_received`
   /// frames. False: it has ended, or another socket was faster. On the loop.
-  bool resume(Socket socket, std::unique_ptr<SocketStream> stream, std::uint64_t peer_received,
-              const Detached& detached);
+  bool resume(ConnectionSocket socket, std::unique_ptr<SocketStream> stream,
+              std::uint64_t peer_received, const Detached& detached);
   /// Whether a lasting connection is without a socket now.
   bool is_interrupted() const;
   /// The reason: kDeadlineExceeded if the machine at the other end has gone silent, kUnavailable if
@@ -196,7 +196,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   const bool is_unix_;
 
   // Touched on the loop only, but for sending by the thread that has set flushing_.
-  Socket socket_;
+  ConnectionSocket socket_;
   std::unique_ptr<SocketStream> stream_;
   Timer timer_;
   SilenceWatch silence_;

@@ -27,7 +27,7 @@ std::uint64_t random_session() {
 }
 
 struct Connected {
-  Channel::Socket socket;
+  ConnectionSocket socket;
   Handshaken handshaken;
 };
 
@@ -35,7 +35,7 @@ struct Connected {
 asio::awaitable<Result<Connected>> connect_by_token(EventLoop& loop, Endpoint endpoint,
                                                     Credentials credentials, ConnectOptions options,
                                                     SessionTerms& terms) {
-  Channel::Socket unconnected(loop.context());
+  ConnectionSocket unconnected(loop.context());
   auto timed =
       std::make_shared<transport_detail::TimedSocket>(loop.context(), std::move(unconnected));
   timed->arm(options.deadline);

@@ -9,7 +9,7 @@
 
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
-#include "runtime/core/simulation.h"
+#include "runtime/transport/simulated_network.h"
 
 namespace runtime {
 
@@ -102,7 +102,7 @@ void EventLoop::set(LoopSignal& signal) {
 }
 
 EventLoop::EventLoop() : generation_((watch_forks(), fork_generation())) {
-  if (Simulation* simulated = simulation()) {
+  if (SimulatedNetwork* simulated = simulated_network()) {
     simulated->add_loop(*this);
     return;
   }
@@ -121,7 +121,7 @@ EventLoop::~EventLoop() {
   stop();
   if (background_thread_.joinable())
     background_thread_.join();
-  else if (Simulation* simulated = simulation())
+  else if (SimulatedNetwork* simulated = simulated_network())
     simulated->remove_loop(*this);
   std::lock_guard lock(mutex_);
   CHECK(leader_.load() == nullptr);
@@ -213,7 +213,8 @@ bool EventLoop::run_until(Event& event, Deadline deadline) {
   if (is_forked()) return event.is_set();
   CHECK(!in_loop());
   CHECK(&event.loop() == this);
-  if (Simulation* simulated = simulation()) return simulated->wait(*this, event, deadline);
+  if (SimulatedNetwork* simulated = simulated_network())
+    return simulated->wait(*this, event, deadline);
   std::unique_lock lock(mutex_);
   if (event.is_set()) return true;
   LoopSignal& signal = event.signal();

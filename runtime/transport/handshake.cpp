@@ -60,7 +60,7 @@ Status wrong_token(const std::string& address) {
 }
 
 /// Reads exactly the buffer. A peer that goes away says so in `what`.
-asio::awaitable<Status> read_exactly(Channel::Socket& socket, asio::mutable_buffer into,
+asio::awaitable<Status> read_exactly(ConnectionSocket& socket, asio::mutable_buffer into,
                                      std::string what) {
   auto [ec, bytes] = co_await asio::async_read(socket, into, asio::as_tuple(asio::use_awaitable));
   if (ec == asio::error::operation_aborted) co_return cancelled(what + ": cancelled");
@@ -68,7 +68,7 @@ asio::awaitable<Status> read_exactly(Channel::Socket& socket, asio::mutable_buff
   co_return Status();
 }
 
-asio::awaitable<Status> write_socket(Channel::Socket& socket, asio::const_buffer from,
+asio::awaitable<Status> write_socket(ConnectionSocket& socket, asio::const_buffer from,
                                      std::string what) {
   auto [ec, bytes] = co_await asio::async_write(socket, from, asio::as_tuple(asio::use_awaitable));
   if (ec == asio::error::operation_aborted) co_return cancelled(what + ": cancelled");
@@ -89,7 +89,7 @@ ErrorCode believed(ErrorCode code) {
 }
 
 /// An answer; a refusal comes back as the failure it names.
-asio::awaitable<Status> read_answer(Channel::Socket& socket, std::string address) {
+asio::awaitable<Status> read_answer(ConnectionSocket& socket, std::string address) {
   std::array<std::byte, Answer::kBytes> raw;
   Status status = co_await read_exactly(
       socket, asio::buffer(raw),
@@ -134,12 +134,12 @@ std::vector<std::byte> encode_refusal(const Status& why) {
 
 /// Sends a refusal and waits for the peer to close, so that the refusal is not lost with unread
 /// bytes.
-asio::awaitable<void> send_refusal(Channel::Socket& socket, Status why) {
+asio::awaitable<void> send_refusal(ConnectionSocket& socket, Status why) {
   std::vector<std::byte> bytes = encode_refusal(why);
   Status sent = co_await write_socket(socket, asio::buffer(bytes), "refusal");
   if (!sent.ok()) co_return;
   boost::system::error_code ignored;
-  socket.shutdown(Channel::Socket::shutdown_send, ignored);
+  socket.shutdown(ConnectionSocket::shutdown_send, ignored);
   std::array<std::byte, 256> rest;
   for (int reads = 0; reads < 64; ++reads) {
     auto [ec, count] =
@@ -159,7 +159,7 @@ void append_hello(std::vector<std::byte>& bytes, const Hello& hello, MessageCiph
   cipher.encrypt({}, meta.bytes(), bytes);
 }
 
-asio::awaitable<Result<Hello>> read_hello(Channel::Socket& socket, MessageCipher& cipher,
+asio::awaitable<Result<Hello>> read_hello(ConnectionSocket& socket, MessageCipher& cipher,
                                           std::string address) {
   const std::string gone = address + ": closed the connection before its hello";
   std::uint32_t size = 0;
@@ -220,7 +220,7 @@ Status judge(const Hello& hello, const Credentials& own, const std::string& addr
   return {};
 }
 
-PeerInfo peer_of(const Hello& hello, Channel::Socket& socket, std::string address) {
+PeerInfo peer_of(const Hello& hello, ConnectionSocket& socket, std::string address) {
   PeerInfo peer;
   peer.role = hello.role;
   peer.cluster = hello.cluster;
@@ -246,7 +246,7 @@ PeerInfo peer_of(const Hello& hello, Channel::Socket& socket, std::string addres
 
 // ---- caller
 
-asio::awaitable<Result<Handshaken>> handshake_caller(Channel::Socket& socket, Preamble preamble,
+asio::awaitable<Result<Handshaken>> handshake_caller(ConnectionSocket& socket, Preamble preamble,
                                                      const Credentials& credentials,
                                                      std::string address, SessionTerms& terms) {
   const TokenKey own_key = key_of_caller(credentials.token.present());
@@ -310,7 +310,7 @@ bool is_tls(std::string_view received) {
   return received.size() >= 2 && received[0] == kHandshakeRecord && received[1] == kMajorVersion;
 }
 
-asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket) {
+asio::awaitable<Result<std::string>> read_first_bytes(ConnectionSocket& socket) {
   std::string received(Preamble::kCommonBytes, '\0');
   std::size_t size = 0;
   const auto is_other = [&] {
@@ -329,7 +329,7 @@ asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket) {
   co_return received;
 }
 
-asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket, std::string received) {
+asio::awaitable<Result<Preamble>> read_preamble(ConnectionSocket& socket, std::string received) {
   const auto version = Preamble::version_of(std::as_bytes(std::span(received)));
   if (!version.ok()) co_return version.status();
   if (*version != kWireVersion) co_return Preamble::decode(std::as_bytes(std::span(received)));
@@ -342,7 +342,7 @@ asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket, std::st
   co_return Preamble::decode(std::as_bytes(std::span(received)));
 }
 
-asio::awaitable<void> refuse(Channel::Socket& socket, const Preamble& preamble, Status why) {
+asio::awaitable<void> refuse(ConnectionSocket& socket, const Preamble& preamble, Status why) {
   std::vector<std::byte> unread(preamble.version == kWireVersion ? sizeof(CallerMessage)
                                                                  : kFirstNonceBytes);
   Status status = co_await read_exactly(socket, asio::buffer(unread), "handshake");
@@ -383,7 +383,7 @@ Status judge_preamble(const Preamble& preamble) {
 
 }  // namespace
 
-asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, Inbound inbound,
+asio::awaitable<Result<Handshaken>> handshake_callee(ConnectionSocket& socket, Inbound inbound,
                                                      const Credentials& credentials,
                                                      std::string address,
                                                      const SessionAnswer& answer,

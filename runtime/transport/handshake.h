@@ -24,10 +24,12 @@
 #include "runtime/core/asio.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
-#include "runtime/transport/channel.h"
+#include "runtime/transport/connection_socket.h"
 #include "runtime/transport/dialled_address.h"
+#include "runtime/transport/file_descriptor.h"
 #include "runtime/transport/frame.h"
 #include "runtime/transport/keyring.h"
+#include "runtime/transport/peer_info.h"
 #include "runtime/transport/token_key.h"
 
 namespace runtime {
@@ -128,20 +130,20 @@ struct Handshaken {
 /// lists them. `terms`: in, what this side offers; out, what the peer says. `answer` and `terms`
 /// outlive the handshake; the answer may be empty: no session then. The caller proves the token
 /// that its credentials hold as the present one; the callee accepts all that count.
-asio::awaitable<Result<Handshaken>> handshake_caller(Channel::Socket& socket, Preamble preamble,
+asio::awaitable<Result<Handshaken>> handshake_caller(ConnectionSocket& socket, Preamble preamble,
                                                      const Credentials& credentials,
                                                      std::string address, SessionTerms& terms);
-asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, Inbound inbound,
+asio::awaitable<Result<Handshaken>> handshake_callee(ConnectionSocket& socket, Inbound inbound,
                                                      const Credentials& credentials,
                                                      std::string address,
                                                      const SessionAnswer& answer,
                                                      SessionTerms& terms);
 /// Reads what a connection begins with, nothing more. That is the bytes that all preambles have in
 /// common, or what a peer that speaks HTTP has sent of them.
-asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket);
+asio::awaitable<Result<std::string>> read_first_bytes(ConnectionSocket& socket);
 /// Reads what is left of a preamble that began with these bytes.
 /// Errors: kInvalidArgument when they begin none, kUnavailable when the peer goes away.
-asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket, std::string received);
+asio::awaitable<Result<Preamble>> read_preamble(ConnectionSocket& socket, std::string received);
 /// Whether a connection that begins with these bytes is of a peer that speaks HTTP: a method, and a
 /// space.
 bool is_http(std::string_view received);
@@ -149,6 +151,6 @@ bool is_http(std::string_view received);
 bool is_tls(std::string_view received);
 /// Tells the caller why it is turned away, in the place of the first answer, and lets it read that
 /// before the close. Of any version's preamble.
-asio::awaitable<void> refuse(Channel::Socket& socket, const Preamble& preamble, Status why);
+asio::awaitable<void> refuse(ConnectionSocket& socket, const Preamble& preamble, Status why);
 
 }  // namespace runtime

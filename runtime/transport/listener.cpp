@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/core/log.h"
-#include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
+#include "runtime/transport/simulated_network.h"
 #include "runtime/transport/socket.h"
 #include "runtime/transport/socket_stream.h"
 
@@ -73,7 +73,7 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
                                                    std::string address, Handshake& handshake);
   Result<SessionTerms> answer(const PeerInfo& peer, const SessionTerms& caller,
                               Handshake& handshake);
-  void begin(Channel::Socket socket, std::optional<Inbound> inbound);
+  void begin(ConnectionSocket socket, std::optional<Inbound> inbound);
   void make_room();
   void stop();
 
@@ -153,7 +153,7 @@ asio::awaitable<void> Listener::State::accept_all(std::shared_ptr<State> self) {
   }
 }
 
-void Listener::State::begin(Channel::Socket socket, std::optional<Inbound> inbound) {
+void Listener::State::begin(ConnectionSocket socket, std::optional<Inbound> inbound) {
   if (stopped || finishing) return;  // closes the socket
   if (handshakes.size() >= options.handshakes_max) make_room();
   std::string source = transport_detail::peer_source(socket);
@@ -320,7 +320,7 @@ void Listener::State::stop() {
     unfinished.timed->disarm();
     unfinished.timed->socket.close(ignored);
   }
-  if (Simulation* simulated = simulation())
+  if (SimulatedNetwork* simulated = simulated_network())
     simulated->stop_listening(endpoint);
   else if (endpoint.is_unix())
     ::unlink(endpoint.unix_path.c_str());
@@ -337,7 +337,7 @@ Result<std::unique_ptr<Listener>> Listener::listen(EventLoop& loop, const Endpoi
                                                    ListenerCallbacks callbacks,
                                                    ListenerOptions options) {
   CHECK(callbacks.on_channel != nullptr);
-  if (simulation())
+  if (simulated_network())
     return listen_simulated(loop, endpoint, std::move(credentials), std::move(callbacks), options);
   if (!loop.status().ok()) return loop.status();
   Endpoint bound = endpoint;
@@ -357,7 +357,7 @@ Result<std::unique_ptr<Listener>> Listener::listen_simulated(EventLoop& loop,
                                                              ListenerOptions options) {
   Endpoint bound = endpoint;
   auto shared = std::make_shared<std::weak_ptr<State>>();
-  const int error = simulation()->listen(bound, [&loop, shared](int fd) {
+  const int error = simulated_network()->listen(bound, [&loop, shared](int fd) {
     auto arrived = std::make_shared<FileDescriptor>(fd);
     loop.post([shared, arrived] {
       auto state = shared->lock();

@@ -8,13 +8,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "runtime/core/check.h"
-#include "runtime/core/simulation.h"
+#include "runtime/core/thread.h"
+#include "runtime/transport/simulated_network.h"
 
 namespace runtime::transport_detail {
 
@@ -120,9 +122,9 @@ Status TimedSocket::explain(Status status, const std::string& what) const {
 
 namespace {
 
-asio::awaitable<Status> connect_simulated(Simulation& simulated, TimedSocket& timed,
+asio::awaitable<Status> connect_simulated(SimulatedNetwork& simulated, TimedSocket& timed,
                                           Endpoint endpoint) {
-  auto initiate = [](auto handler, Simulation* network, TimedSocket* socket, Endpoint to) {
+  auto initiate = [](auto handler, SimulatedNetwork* network, TimedSocket* socket, Endpoint to) {
     auto waiting = std::make_shared<std::optional<decltype(handler)>>(std::move(handler));
     const auto finish = [](std::optional<decltype(handler)>* waiter, int fd, int error) {
       auto arrived =
@@ -159,7 +161,7 @@ asio::awaitable<Status> connect_simulated(Simulation& simulated, TimedSocket& ti
 }  // namespace
 
 asio::awaitable<Status> connect_socket(TimedSocket& timed, Endpoint endpoint) {
-  if (Simulation* simulated = simulation())
+  if (SimulatedNetwork* simulated = simulated_network())
     co_return co_await connect_simulated(*simulated, timed, endpoint);
   const std::string where = endpoint.to_string();
   auto addresses = co_await resolve(endpoint);
@@ -211,7 +213,7 @@ Result<Acceptor> bind_listener(asio::io_context& context, Endpoint& endpoint) {
   return acceptor;
 }
 
-Result<Channel::Socket> adopt_socket(asio::io_context& context, FileDescriptor fd) {
+Result<ConnectionSocket> adopt_socket(asio::io_context& context, FileDescriptor fd) {
   int domain = 0, type = 0;
   socklen_t size = sizeof domain;
   if (::getsockopt(fd.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0)
@@ -220,7 +222,7 @@ Result<Channel::Socket> adopt_socket(asio::io_context& context, FileDescriptor f
   if (::getsockopt(fd.get(), SOL_SOCKET, SO_TYPE, &type, &size) != 0)
     return errno_status(errno, "adopted connection");
   if (type != SOCK_STREAM) return invalid_argument("adopted connection: not a stream socket");
-  Channel::Socket socket(context);
+  ConnectionSocket socket(context);
   boost::system::error_code ec;
   socket.assign(asio::generic::stream_protocol(domain, 0), fd.get(), ec);
   if (ec) return from_asio(ec, "adopted connection");
@@ -228,7 +230,7 @@ Result<Channel::Socket> adopt_socket(asio::io_context& context, FileDescriptor f
   return socket;
 }
 
-void tune(Channel::Socket& socket) {
+void tune(ConnectionSocket& socket) {
   int fd = socket.native_handle();
   int domain = 0;
   socklen_t size = sizeof domain;
@@ -243,14 +245,14 @@ void tune(Channel::Socket& socket) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
 }
 
-bool is_unacknowledged(Channel::Socket& socket, std::chrono::milliseconds since) {
+bool is_unacknowledged(ConnectionSocket& socket, std::chrono::milliseconds since) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(socket.native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
   return info.tcpi_unacked > 0 && std::chrono::milliseconds(info.tcpi_last_ack_recv) >= since;
 }
 
-std::string peer_address(Channel::Socket& socket, const Endpoint& listener) {
+std::string peer_address(ConnectionSocket& socket, const Endpoint& listener) {
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
   if (::getpeername(socket.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size) != 0)
@@ -261,7 +263,7 @@ std::string peer_address(Channel::Socket& socket, const Endpoint& listener) {
     std::memcpy(address.data(), &peer, size);
     return Endpoint::tcp(address.address().to_string(), address.port()).to_string();
   }
-  if (simulation() != nullptr &&
+  if (simulated_network() != nullptr &&
       size > sizeof peer.ss_family +
                  1) {  // a simulated TCP connection has its address as an abstract name
     return std::string(reinterpret_cast<const char*>(&peer) + sizeof peer.ss_family + 1,
@@ -270,7 +272,7 @@ std::string peer_address(Channel::Socket& socket, const Endpoint& listener) {
   return listener.is_unix() ? listener.to_string() : "unix:adopted";
 }
 
-std::string peer_source(Channel::Socket& socket) {
+std::string peer_source(ConnectionSocket& socket) {
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
   if (::getpeername(socket.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size) != 0)

@@ -9,9 +9,8 @@
 #include "runtime/core/asio.h"
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
-#include "runtime/transport/channel.h"
+#include "runtime/transport/connection_socket.h"
 #include "runtime/transport/endpoint.h"
-#include "runtime/transport/event_loop.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime::transport_detail {
@@ -22,7 +21,7 @@ using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 /// pending operations end as cancelled. Lives in a shared_ptr, which the timer's handler holds too.
 /// On the loop only.
 struct TimedSocket : std::enable_shared_from_this<TimedSocket> {
-  TimedSocket(asio::io_context& context, Channel::Socket connection)
+  TimedSocket(asio::io_context& context, ConnectionSocket connection)
       : socket(std::move(connection)), timer(context) {}
 
   void arm(Deadline deadline);
@@ -30,7 +29,7 @@ struct TimedSocket : std::enable_shared_from_this<TimedSocket> {
   /// What a failure on this socket was: the deadline passing, or `status` itself.
   Status explain(Status status, const std::string& what) const;
 
-  Channel::Socket socket;
+  ConnectionSocket socket;
   Timer timer;
   bool expired = false;
   std::function<void()>
@@ -44,19 +43,19 @@ asio::awaitable<Status> connect_socket(TimedSocket& timed, Endpoint endpoint);
 Result<Acceptor> bind_listener(asio::io_context& context, Endpoint& endpoint);
 
 /// Wraps a connected descriptor. Errors: kInvalidArgument when it is no stream socket.
-Result<Channel::Socket> adopt_socket(asio::io_context& context, FileDescriptor fd);
+Result<ConnectionSocket> adopt_socket(asio::io_context& context, FileDescriptor fd);
 
 /// Whether some of what was sent is on its way, and no acknowledgement of anything has come for so
 /// long. Not of Unix sockets.
-bool is_unacknowledged(Channel::Socket& socket, std::chrono::milliseconds since);
+bool is_unacknowledged(ConnectionSocket& socket, std::chrono::milliseconds since);
 
 /// Small frames leave at once, dead peers are noticed: TCP only, failures do not matter.
-void tune(Channel::Socket& socket);
+void tune(ConnectionSocket& socket);
 
 /// "10.0.0.2:41822", or "unix:" and the listener's path.
-std::string peer_address(Channel::Socket& socket, const Endpoint& listener);
+std::string peer_address(ConnectionSocket& socket, const Endpoint& listener);
 /// What one host can't have many of: bytes of its IPv4 address, or of its IPv6 network. Empty for
 /// Unix sockets.
-std::string peer_source(Channel::Socket& socket);
+std::string peer_source(ConnectionSocket& socket);
 
 }  // namespace runtime::transport_detail

@@ -13,6 +13,8 @@
 
 namespace runtime {
 
+class StreamSender;
+
 /// Any thread. What methods attach to a cancellation runs outside of the lock.
 class ActiveCalls {
  public:

@@ -8,6 +8,7 @@
 
 #include "runtime/call/blocked_calls.h"
 #include "runtime/call/call_wire.h"
+#include "runtime/call/object_context.h"
 #include "runtime/call/stored_object.h"
 #include "runtime/call/task.h"
 #include "runtime/call/thrown.h"
@@ -129,7 +130,7 @@ void ActorHost::next(Turn& turn, bool take) {
       activity_.show_line(in_line());
     }
     if (std::exchange(turn.busy, false)) --jobs_;
-    if (draining_ && !has_tasks() && in_line() == 0 && is_at_rest()) stopping_ = true;
+    if (stops_after_calls_ && !has_tasks() && in_line() == 0 && is_at_rest()) stopping_ = true;
     if (take && has_tasks()) {
       ++jobs_;
       turn.busy = true;
@@ -232,7 +233,7 @@ void ActorHost::tell_of_drain() {
   bool another = false;
   {
     std::lock_guard lock(mutex_);
-    if (stopping_ || draining_) return;
+    if (stopping_ || stops_after_calls_) return;
     if (class_ && !class_->drain_hook()) return;
     if (class_) {
       JobLine first;
@@ -259,7 +260,7 @@ void ActorHost::run_drain_hook() {
 }
 
 void ActorHost::finish() {
-  if (draining_) save_at_end();
+  if (stops_after_calls_) save_at_end();
   actor_.reset();
   activity::ActorSlot* slot = nullptr;
   {
@@ -274,8 +275,8 @@ void ActorHost::finish() {
   {
     std::lock_guard lock(mutex_);
     if (coroutines_) tasks.swap(coroutines_->tasks);
-    while (auto job = lanes_.drain()) dropped.push(std::move(job));
-    while (auto job = parked_ ? parked_->drain() : nullptr) dropped.push(std::move(job));
+    while (auto job = lanes_.take_any()) dropped.push(std::move(job));
+    while (auto job = parked_ ? parked_->take_any() : nullptr) dropped.push(std::move(job));
     stopped = std::move(stopped_);
   }
   while (auto job = dropped.pop()) {
@@ -296,9 +297,9 @@ void ActorHost::stop(std::function<void()> done) {
     std::lock_guard lock(mutex_);
     first = !std::exchange(stopping_, true);
     if (first) {
-      if (done && stopped_) {  // that of drain()
-        stopped_ = [drained = std::move(stopped_), done = std::move(done)] {
-          drained();
+      if (done && stopped_) {  // that of stop_after_calls()
+        stopped_ = [stopped = std::move(stopped_), done = std::move(done)] {
+          stopped();
           done();
         };
       } else if (done) {
@@ -335,12 +336,12 @@ void ActorHost::abandon(const std::vector<std::shared_ptr<Channel>>& channels) {
   }
 }
 
-void ActorHost::drain(std::function<void()> done) {
+void ActorHost::stop_after_calls(std::function<void()> done) {
   bool idle = false;
   {
     std::lock_guard lock(mutex_);
-    if (!stopping_ && !draining_) {
-      draining_ = true;
+    if (!stopping_ && !stops_after_calls_) {
+      stops_after_calls_ = true;
       stopped_ = std::exchange(done, nullptr);
       idle = turns_ == 0;  // else the thread that has a turn comes to the end of the line
       if (idle) ++turns_;
@@ -419,7 +420,7 @@ void ActorHost::end_coroutine(CoroutineCall& call, Status status) {
 void ActorHost::stop_at_rest() {
   {
     std::lock_guard lock(mutex_);
-    stopping_ = draining_ = true;
+    stopping_ = stops_after_calls_ = true;
     if (std::exchange(finished_, true)) return;
   }
   finish();
@@ -430,7 +431,7 @@ void ActorHost::push(std::unique_ptr<ActorJob> job) {
   bool another = false;
   {
     std::lock_guard lock(mutex_);
-    gone = stopping_ || draining_;
+    gone = stopping_ || stops_after_calls_;
     if (!gone && in_line() < context_->options.calls_max) {
       if (class_) job->method = class_->find(job->call.method);
       lanes_.push(std::move(job));
@@ -528,8 +529,8 @@ Status ActorHost::construct(ActorJob& job) {
   if (!status.ok()) return status;
   if (status = prepare(execution, (*found)->has_coroutines()); !status.ok())
     return status.with_context(job.spec->class_name);
-  const ConstructorEntry* constructor = find_constructor((*found)->type(), signature);
-  if (!constructor) {
+  const ActorMaker make_actor = context_->actor_makers((*found)->type(), signature);
+  if (!make_actor) {
     return invalid_argument("this program makes no " + job.spec->class_name +
                             " from such arguments: it is not the program that called spawn");
   }
@@ -538,7 +539,7 @@ Status ActorHost::construct(ActorJob& job) {
   try {
     Decoder decoder(*std::move(bytes), arguments.refs, context_->object_context);
     const RunningCall running({{id_, nullptr, 0}, &(*found)->name(), &kConstructor});
-    auto made = context_->make_actor(*constructor, decoder, job.deadline);
+    auto made = make_actor(decoder, job.deadline);
     if (!made.ok()) return made.status().with_context(job.spec->class_name);
     actor_ = *std::move(made);
     if (job.spec->saved_state) {

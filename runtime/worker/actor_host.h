@@ -68,7 +68,7 @@ class ActorHost final : public Runnable,
   /// no more. `channels`: those of callers that are open.
   void abandon(const std::vector<std::shared_ptr<Channel>>& channels);
   /// Takes no more calls; ends as stop() does once those in line have run.
-  void drain(std::function<void()> done);
+  void stop_after_calls(std::function<void()> done);
   /// The same as stop() at once on the calling thread, when the executor has come to rest.
   void stop_at_rest();
 
@@ -146,7 +146,7 @@ class ActorHost final : public Runnable,
   std::uint32_t turns_ = 0;
   std::uint32_t jobs_ = 0;  // turns inside of a job
   std::uint32_t turns_max_ = 1;
-  bool draining_ = false;  // stops when no call is left
+  bool stops_after_calls_ = false;
   bool stopping_ = false;
   bool finished_ = false;
 };

@@ -50,7 +50,7 @@ std::unique_ptr<ActorJob> ActorLanes::pop(Lane** lane) {
   return nullptr;
 }
 
-std::unique_ptr<ActorJob> ActorLanes::drain() {
+std::unique_ptr<ActorJob> ActorLanes::take_any() {
   if (auto job = default_.line.pop()) return job;
   if (!groups_) return nullptr;
   for (Lane& lane : groups_->lanes) {

@@ -39,7 +39,7 @@ class ActorLanes {
   /// decrements that. Null: there is none. The lanes take turns.
   std::unique_ptr<ActorJob> pop(Lane** lane);
   /// Any job, runnable or not; null when there is none.
-  std::unique_ptr<ActorJob> drain();
+  std::unique_ptr<ActorJob> take_any();
   /// Takes a call out of its line; null: it is in none. Cost: linear in the calls before it.
   std::unique_ptr<ActorJob> take(const Channel* channel, std::uint64_t sequence);
 

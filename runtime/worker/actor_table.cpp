@@ -19,13 +19,13 @@ constexpr std::chrono::seconds kEndTime{1};
 
 /// Tells the caller that nothing here refers to its arguments any more, when the last state made
 /// from them goes.
-class ArgumentsLease {
+class ArgumentsLoan {
  public:
-  ArgumentsLease(std::weak_ptr<Channel> channel, ActorId actor, std::uint64_t sequence)
+  ArgumentsLoan(std::weak_ptr<Channel> channel, ActorId actor, std::uint64_t sequence)
       : channel_(std::move(channel)), actor_(actor), sequence_(sequence) {}
-  ArgumentsLease(const ArgumentsLease&) = delete;
-  ArgumentsLease& operator=(const ArgumentsLease&) = delete;
-  ~ArgumentsLease() {
+  ArgumentsLoan(const ArgumentsLoan&) = delete;
+  ArgumentsLoan& operator=(const ArgumentsLoan&) = delete;
+  ~ArgumentsLoan() {
     if (auto channel = channel_.lock())
       send_notice(*channel, {actor_, sequence_, CallNotice::Kind::kArgumentsReleased});
   }
@@ -164,19 +164,21 @@ void ActorTable::on_ended(ActorId actor, std::uint64_t incarnation) {
   if (ending->next) ending->next();
 }
 
-void ActorTable::drain(ActorId actor, std::uint64_t incarnation, std::function<void()> done) {
+void ActorTable::stop_after_calls(ActorId actor, std::uint64_t incarnation,
+                                  std::function<void()> done) {
   give_up_start(actor, incarnation);
   auto found = hosts_.find(actor);
   if (found == hosts_.end() || found->second->incarnation() != incarnation) return done();
-  found->second->drain([self = weak_from_this(), actor, incarnation, done = std::move(done)] {
-    auto table = self.lock();
-    if (!table) return done();
-    table->context_->loop.post([table, actor, incarnation, done] {
-      table->stop(actor, incarnation, {});
-      table->tell_drained(actor);
-      done();
-    });
-  });
+  found->second->stop_after_calls(
+      [self = weak_from_this(), actor, incarnation, done = std::move(done)] {
+        auto table = self.lock();
+        if (!table) return done();
+        table->context_->loop.post([table, actor, incarnation, done] {
+          table->stop(actor, incarnation, {});
+          table->tell_drained(actor);
+          done();
+        });
+      });
 }
 
 void ActorTable::on_channel(const std::shared_ptr<Channel>& channel) {
@@ -229,7 +231,7 @@ void ActorTable::accept_call(const std::shared_ptr<Channel>& channel, Message me
   Status status = decode_call(
       message.meta, message.payload.first(), context_->object_context,
       [&](const CallRequest& call) {
-        return std::make_shared<const ArgumentsLease>(channel, call.actor, call.sequence);
+        return std::make_shared<const ArgumentsLoan>(channel, call.actor, call.sequence);
       },
       &job->call, &job->arguments);
   job->channel = channel;

@@ -32,7 +32,7 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   void stop(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
 
   /// Lets the actor run the calls in line and ends it then; `done` as for stop().
-  void drain(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
+  void stop_after_calls(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
 
   /// The node is about to leave: all actors hear of it, those too that are built later.
   void tell_of_drain();

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "runtime/call/blocked_calls.h"
+#include "runtime/call/coroutine_state.h"
 #include "runtime/core/asio.h"
 #include "runtime/worker/actor_job.h"
 #include "runtime/worker/actor_lanes.h"
 #include "runtime/worker/coroutine_host.h"
-#include "runtime/worker/coroutine_state.h"
 
 namespace runtime {
 

@@ -6,10 +6,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <typeindex>
 
 #include "runtime/call/actor_scope.h"
 #include "runtime/call/caller_context.h"
-#include "runtime/call/constructor_table.h"
 #include "runtime/call/drain_hooks.h"
 #include "runtime/call/fwd.h"
 #include "runtime/call/state_hooks.h"
@@ -27,10 +28,13 @@ struct ActorHostOptions {
   std::size_t unread_bytes_max = 16 << 20;
 };
 
-/// Makes an actor by an entry of the program's table, as ConstructorEntry::construct. On the
-/// actor's thread.
-using ActorMaker = std::function<Result<std::shared_ptr<void>>(
-    const ConstructorEntry& constructor, Decoder& arguments, Deadline deadline)>;
+/// Makes an actor from encoded arguments. Exceptions of the actor's constructor pass through.
+/// Errors: as Invoker.
+using ActorMaker =
+    std::function<Result<std::shared_ptr<void>>(Decoder& arguments, Deadline deadline)>;
+/// Finds how the program makes an actor of a class from arguments of a signature. Null: it makes
+/// none such. On the actor's thread, as what it finds.
+using ActorMakers = std::function<ActorMaker(std::type_index type, std::string_view signature)>;
 
 /// What actors ask of their process and of its node. Any thread.
 class HostProcess {
@@ -58,7 +62,7 @@ struct HostContext {
   StateKeeper& states;
   HostProcess& process;
   ActorExecutor& executor;
-  const ActorMaker make_actor;
+  const ActorMakers actor_makers;
   const ActorHostOptions options{};
   mutable HeldResults held{};
   mutable ActiveCalls active{};

@@ -65,7 +65,7 @@ class ParkedCalls {
     return nullptr;
   }
   /// Any call; null when none is left.
-  std::unique_ptr<ActorJob> drain() {
+  std::unique_ptr<ActorJob> take_any() {
     while (!lines_.empty()) {
       if (auto job = lines_.back().line->pop()) return job;
       lines_.pop_back();

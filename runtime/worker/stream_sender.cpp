@@ -5,7 +5,6 @@
 
 #include "runtime/call/call_wire.h"
 #include "runtime/call/caller_context.h"
-#include "runtime/call/stream.h"
 #include "runtime/transport/block_until.h"
 #include "runtime/worker/held_results.h"
 
@@ -82,7 +81,5 @@ void StreamSender::on_taken(std::uint64_t count) {
   taken_ = std::max(taken_, std::min(count, sent_));
   event_.set();
 }
-
-Status stream_detail::write(StreamSender& sender, Encoder& value) { return sender.write(value); }
 
 }  // namespace runtime

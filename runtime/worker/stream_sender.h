@@ -9,6 +9,7 @@
 #include <stop_token>
 
 #include "runtime/call/call_context.h"
+#include "runtime/call/stream.h"
 #include "runtime/codec/encoder.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/status.h"
@@ -19,7 +20,7 @@ namespace runtime {
 class HeldResults;
 
 /// Used by the thread that runs the method; the event loop tells how far the consumer is.
-class StreamSender {
+class StreamSender final : public StreamSink {
  public:
   /// What all streams of a process share; it outlives them.
   struct Shared {
@@ -36,7 +37,7 @@ class StreamSender {
 
   /// Sends a value; blocks while the consumer is a window behind. Errors: kCancelled (no reader any
   /// more), kDeadlineExceeded, kResourceExhausted (no room in the store).
-  Status write(Encoder& value);
+  Status write(Encoder& value) override;
   /// The consumer has taken `count` values in all.
   void on_taken(std::uint64_t count);
 

@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kGrace{500};
 /// What the actors of a worker have of its process.
 class HostingProcess final : public HostProcess {
  public:
-  HostingProcess(std::shared_ptr<Process> process, ActorMaker make_actor, ActorExecutor& executor)
+  HostingProcess(std::shared_ptr<Process> process, ActorMakers makers, ActorExecutor& executor)
       : process_(std::move(process)),
         context_{process_->loop(),
                  process_->registry(),
@@ -36,13 +36,13 @@ class HostingProcess final : public HostProcess {
                  *process_,
                  *this,
                  executor,
-                 std::move(make_actor)} {}
+                 std::move(makers)} {}
   /// Each holder has a share of the process.
   static std::shared_ptr<const HostContext> make_context(std::shared_ptr<Process> process,
-                                                         ActorMaker make_actor,
+                                                         ActorMakers makers,
                                                          ActorExecutor& executor) {
     auto hosting =
-        std::make_shared<HostingProcess>(std::move(process), std::move(make_actor), executor);
+        std::make_shared<HostingProcess>(std::move(process), std::move(makers), executor);
     const HostContext* context = &hosting->context_;
     return {std::move(hosting), context};
   }
@@ -64,11 +64,11 @@ class HostingProcess final : public HostProcess {
 
 }  // namespace
 
-Worker::Worker(std::shared_ptr<Process> process, ActorMaker make_actor)
+Worker::Worker(std::shared_ptr<Process> process, ActorMakers makers)
     : process_(std::move(process)),
       executor_(process_->loop()),
       actors_(std::make_shared<ActorTable>(
-          HostingProcess::make_context(process_, std::move(make_actor), executor_))) {}
+          HostingProcess::make_context(process_, std::move(makers), executor_))) {}
 
 Worker::~Worker() {
   // A worker that was drained ends while its node is still there to call.
@@ -84,12 +84,12 @@ Worker::~Worker() {
 }
 
 Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process,
-                                              ActorMaker make_actor) {
+                                              ActorMakers makers) {
   auto node = NodeClient::connect_worker(process->loop(), deadline_after(std::chrono::seconds(10)));
   if (!node.ok()) return node.status();
   process->attach(*std::move(node));
   if (process->activity()) install_stack_handler(process->activity());
-  std::unique_ptr<Worker> worker(new Worker(process, std::move(make_actor)));
+  std::unique_ptr<Worker> worker(new Worker(process, std::move(makers)));
 
   auto endpoint = Endpoint::unix_socket(process->node().worker_socket_path());
   if (!endpoint.ok()) return endpoint.status();
@@ -128,7 +128,7 @@ void Worker::serve_node() {
   client.set_on_drain_actor(
       [this](ActorId actor, std::uint64_t incarnation, NodeClient::Done answer) {
         const bool shared = actors_->is_shared();
-        actors_->drain(actor, incarnation, [this, shared, answer = std::move(answer)] {
+        actors_->stop_after_calls(actor, incarnation, [this, shared, answer = std::move(answer)] {
           answer({});
           if (!shared) finish();  // what was drained was all there is to this process
         });

@@ -16,10 +16,10 @@ namespace runtime {
 /// Connects to the node, listens for callers, runs what the node asks for.
 class Worker {
  public:
-  /// Reads the environment that the node gave. `make_actor` is called as long as the worker runs.
+  /// Reads the environment that the node gave. `makers` is called as long as the worker runs.
   /// Errors: those of NodeClient::connect_worker and Listener::listen.
   static Result<std::unique_ptr<Worker>> start(std::shared_ptr<Process> process,
-                                               ActorMaker make_actor);
+                                               ActorMakers makers);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
@@ -29,7 +29,7 @@ class Worker {
   void run();
 
  private:
-  Worker(std::shared_ptr<Process> process, ActorMaker make_actor);
+  Worker(std::shared_ptr<Process> process, ActorMakers makers);
   /// Once: the node's requests come in from then on.
   void serve_node();
   void on_shutdown(const Status& reason);

@@ -9,15 +9,15 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace runtime;
   Buffer meta = Buffer::copy_of(std::as_bytes(std::span(data, size / 8 * 8)));
-  auto no_lease = [](auto&&...) { return std::shared_ptr<const void>(); };
+  auto no_loan = [](auto&&...) { return std::shared_ptr<const void>(); };
   CallRequest call;
   ObjectValue arguments;
-  (void)decode_call(meta, {}, nullptr, no_lease, &call, &arguments);
+  (void)decode_call(meta, {}, nullptr, no_loan, &call, &arguments);
   CallReply reply;
   ObjectValue value;
-  (void)decode_reply(meta, {}, nullptr, no_lease, &reply, &value);
+  (void)decode_reply(meta, {}, nullptr, no_loan, &reply, &value);
   (void)decode_notice(meta).ok();
-  (void)decode_stream_item(meta, {}, nullptr, no_lease).ok();
+  (void)decode_stream_item(meta, {}, nullptr, no_loan).ok();
   std::string signature;
   ObjectValue constructor_arguments;
   ExecutionOptions execution;

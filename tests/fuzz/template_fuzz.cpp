@@ -1,6 +1,7 @@
 // A chat template from anywhere: it parses and renders within its limits, or fails with a message.
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "rl/template/template.h"

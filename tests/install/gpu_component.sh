@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the component gpu installs: every path of the group gpu in wheels.txt, in the wheels' layout, and a missing one is named.
+# The files of the component gpu: every path of the group gpu in wheels.txt, in the wheels' layout, and a missing one is named.
 #   gpu_component.sh SOURCE
 set -euo pipefail
 source_dir=$1

@@ -27,6 +27,8 @@ World::World(std::uint64_t seed, bool trace)
       began_(now_),
       network_(*this) {
   runtime::install_simulation(this);
+  runtime::install_simulated_network(this);
+  runtime::install_simulated_processes(this);
 }
 
 void World::end() {
@@ -41,6 +43,8 @@ World::~World() {
   CHECK(threads_.empty());
   alarms_.clear();
   threads_.clear();
+  runtime::install_simulated_processes(nullptr);
+  runtime::install_simulated_network(nullptr);
   runtime::install_simulation(nullptr);
 }
 

@@ -18,7 +18,9 @@
 #include "network.h"
 #include "random.h"
 #include "runtime/core/simulation.h"
+#include "runtime/process/simulated_processes.h"
 #include "runtime/transport/event_loop.h"
+#include "runtime/transport/simulated_network.h"
 
 namespace sim {
 
@@ -51,7 +53,9 @@ struct Process {
   std::chrono::microseconds paused_for{0};  // in all
 };
 
-class World final : public runtime::Simulation {
+class World final : public runtime::Simulation,
+                    public runtime::SimulatedNetwork,
+                    public runtime::SimulatedProcesses {
  public:
   explicit World(std::uint64_t seed, bool trace = false);
   World(const World&) = delete;
@@ -123,15 +127,21 @@ class World final : public runtime::Simulation {
   const char* variable(const char* name) const override;
   std::uint64_t start_thread(std::function<void()> body) override;
   void join_thread(std::uint64_t id) override;
+  std::uint64_t use_disk(std::function<void(int)> operation) override;
+  void end_process() override;
+
+  // -- SimulatedNetwork
+
   void add_loop(runtime::EventLoop& loop) override;
   void remove_loop(runtime::EventLoop& loop) override;
   bool wait(runtime::EventLoop& loop, const runtime::Event& event,
             runtime::Deadline deadline) override;
-  std::uint64_t use_disk(std::function<void(int)> operation) override;
   void connect(const runtime::Endpoint& to, std::function<void(int, int)> done) override;
   int listen(runtime::Endpoint& at, std::function<void(int)> accepted) override;
   void stop_listening(const runtime::Endpoint& at) override;
-  void end_process() override;
+
+  // -- SimulatedProcesses
+
   runtime::Result<std::unique_ptr<runtime::ChildProcess>> start_process(
       runtime::EventLoop& loop, const runtime::ProcessSpec& spec,
       runtime::ProcessHandlers handlers) override;

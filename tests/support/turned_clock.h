@@ -12,20 +12,31 @@
 
 #include "runtime/core/check.h"
 #include "runtime/core/simulation.h"
-#include "runtime/process/child_process.h"
+#include "runtime/process/simulated_processes.h"
 #include "runtime/transport/event_loop.h"
+#include "runtime/transport/simulated_network.h"
 
 namespace support {
 
 /// The clock of the runtime while it lives; made before the loops that run on it, of which there is
 /// one at most. Nothing else is simulated: a part that asks for more has no business with it, or
 /// its test derives what that is.
-class TurnedClock : public runtime::Simulation {
+class TurnedClock : public runtime::Simulation,
+                    public runtime::SimulatedNetwork,
+                    public runtime::SimulatedProcesses {
  public:
   using Duration = runtime::Deadline::duration;
 
-  TurnedClock() { runtime::install_simulation(this); }
-  virtual ~TurnedClock() { runtime::install_simulation(nullptr); }
+  TurnedClock() {
+    runtime::install_simulation(this);
+    runtime::install_simulated_network(this);
+    runtime::install_simulated_processes(this);
+  }
+  virtual ~TurnedClock() {
+    runtime::install_simulated_processes(nullptr);
+    runtime::install_simulated_network(nullptr);
+    runtime::install_simulation(nullptr);
+  }
   TurnedClock(const TurnedClock&) = delete;
   TurnedClock& operator=(const TurnedClock&) = delete;
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The tables of docs/performance.md have one form, and their rows a source.
 
-A row names a file of bench/baseline with the commit that the file has. Under "Measured by hand" it names a commit alone, or that
-there is none, and the text before the table names the command. Every file of bench/baseline has a row.
+A row names a file of bench/baseline with the first digits of the commit that the file has. A "+" after them says, in both, that the
+tree had changes that no commit has. Under "Measured by hand" a row names a commit alone, or that there is none, and the text before the
+table names the command. Every file of bench/baseline has a row.
 
     baselines.py SOURCE_DIR
 """
@@ -13,9 +14,15 @@ import sys
 
 COLUMNS = ["what", "ours", "peer", "floor or target", "machine", "commit"]
 BY_HAND = "## Measured by hand"
-SOURCE = re.compile(r"`(\w+\.json)`: ([0-9a-f]{7,40})")
-COMMIT = re.compile(r"[0-9a-f]{7,40}|not recorded")
+DIGITS = 8  # of a commit, on the page
+SOURCE = re.compile(r"`(\w+\.json)`: ([0-9a-f]{8}\+?)")
+COMMIT = re.compile(r"[0-9a-f]{8}\+?|not recorded")
 COMMAND = re.compile(r"`(?:bench_|bench/|starling)[^`]*`", re.S)
+
+
+def shown(commit):
+    """How the page has it."""
+    return commit.rstrip("+")[:DIGITS] + ("+" if commit.endswith("+") else "")
 
 
 def cells(line):
@@ -52,8 +59,8 @@ def faults(page, baselines):
                     yield number, f"'{row[5]}' is no commit"
             elif not source or source[1] not in baselines:
                 yield number, f"'{row[5]}' is no file of bench/baseline with its commit"
-            elif not baselines[source[1]].startswith(source[2]):
-                yield number, f"{source[1]} is of {baselines[source[1]]}, not of {source[2]}"
+            elif source[2] != shown(baselines[source[1]]):
+                yield number, f"{source[1]} is of {shown(baselines[source[1]])}, not of {source[2]}"
             if source:
                 named.add(source[1])
     for name in sorted(set(baselines) - named):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Sentences are short: sentences.py REPOSITORY
 
-None of a comment, a docstring or a table's text has more than 25 words; none of README.md, docs and docs/guide more than 30.
+None of a comment, a docstring or a table's text has more than 25 words. None of a page has more than 30: README.md, CHANGELOG.md,
+docs, docs/guide, docs/adr, and the README.md files of examples and bench.
 A comment is a run of `//` or `///` lines, or of `#` lines in Python, shell and CMake, without what stands behind code. An indented line is
 code, an empty one and a list's dash begin a new sentence. A sentence ends with a full stop, a question mark or an exclamation mark.
 A docstring is read as a comment; the tables are *.inc files, of which each string is a text.
@@ -17,7 +18,7 @@ import sys
 WORDS_AT_MOST = 25
 WORDS_AT_MOST_ON_A_PAGE = 30
 MARKERS = {".h": "//", ".cpp": "//", ".cu": "//", ".cuh": "//", ".inc": "//", ".capnp": "#", ".py": "#", ".sh": "#", ".cmake": "#"}
-PAGE = re.compile(r"README\.md|docs/(?:guide/)?[^/]+\.md")
+PAGE = re.compile(r"CHANGELOG\.md|(?:(?:examples|bench)/(?:[^/]+/)*)?README\.md|docs/(?:(?:guide|adr)/)?[^/]+\.md")
 NO_PROSE = {"```": "```", "<!-- made by": "<!-- end", "<!--": "-->"}  # how a stretch of a page that has none begins and ends
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 ABBREVIATIONS = re.compile(r"\b(?:e\.g|i\.e|et al|vs|cf|Sec|Eq|no)\.$")

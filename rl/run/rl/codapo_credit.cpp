@@ -7,6 +7,11 @@
 #include "rl/run/rl/response_credit.h"
 
 namespace rl {
+namespace {
+
+constexpr const char* kFocusKey = "focus";
+
+}  // namespace
 
 runtime::Status CodapoCredit::assign(StepBatch& batch, double kl_coefficient, Credit& credit,
                                      StepTimer& timer) {
@@ -24,6 +29,27 @@ runtime::Status CodapoCredit::assign(StepBatch& batch, double kl_coefficient, Cr
       estimator_.advantages(responses, options_.settings);
   if (!advantages.ok()) return advantages.status();
   put_advantages(batch, *advantages);
+  return {};
+}
+
+nlohmann::ordered_json CodapoCredit::save() const {
+  nlohmann::ordered_json state;
+  state[kFocusKey] = focus_;
+  return state;
+}
+
+runtime::Status CodapoCredit::restore(const nlohmann::ordered_json& state) {
+  std::vector<std::int64_t> focus;
+  if (const auto found = state.find(kFocusKey); found != state.end()) {
+    for (const nlohmann::ordered_json& row : *found) {
+      const bool fits = row.is_number_integer() && row.get<std::int64_t>() >= 0 &&
+                        row.get<std::int64_t>() < options_.data_rows;
+      if (!fits)
+        return runtime::invalid_argument("its \"focus\" names rows that the data does not have");
+      focus.push_back(row.get<std::int64_t>());
+    }
+  }
+  focus_ = std::move(focus);
   return {};
 }
 

@@ -14,6 +14,7 @@ namespace rl {
 struct CodapoCreditOptions {
   std::int64_t top_k = 4;
   std::int64_t batch_prompts = 1;
+  std::int64_t data_rows = 0;  // of the training data
   ResponseSettings settings = {};
 };
 
@@ -24,8 +25,9 @@ class CodapoCredit : public CreditAssigner {
 
   runtime::Status assign(StepBatch& batch, double kl_coefficient, Credit& credit,
                          StepTimer& timer) override;
-  void save(CreditState& state) const override { state.focus = focus_; }
-  void restore(const CreditState& state) override { focus_ = state.focus; }
+  /// The focus. Errors: it is of rows that the data do not have.
+  nlohmann::ordered_json save() const override;
+  runtime::Status restore(const nlohmann::ordered_json& state) override;
 
   /// The rows of the data that the next step is of; empty: it takes the next ones.
   const std::vector<std::int64_t>& focus() const { return focus_; }

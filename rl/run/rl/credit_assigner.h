@@ -3,10 +3,9 @@
 // them a run has.
 #pragma once
 
-#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <vector>
 
-#include "rl/algo/reward_scaling.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/metrics/metrics.h"
 #include "rl/metrics/step_metrics.h"
@@ -26,15 +25,6 @@ struct Credit {
   Metrics metrics = {};
 };
 
-/// What steps leave to the next ones; saved with checkpoints. Each part fills in its own.
-struct CreditState {
-  double kl_coefficient = 0.0;
-  RewardStatistics rewards = {};
-  std::vector<std::int64_t> focus = {};  // see CodapoCredit
-
-  bool operator==(const CreditState&) const = default;
-};
-
 class CreditAssigner {
  public:
   virtual ~CreditAssigner() = default;
@@ -43,8 +33,14 @@ class CreditAssigner {
   virtual runtime::Status assign(StepBatch& batch, double kl_coefficient, Credit& credit,
                                  StepTimer& timer) = 0;
 
-  virtual void save(CreditState& state) const {}
-  virtual void restore(const CreditState& state) {}
+  /// What steps leave to the next ones: an object with members for the state of a checkpoint. Their
+  /// names are this class's alone, since the run's own members stand next to them.
+  virtual nlohmann::ordered_json save() const { return nlohmann::ordered_json::object(); }
+
+  /// Goes on from a checkpoint's state, or from what save() gave. It may lack the members of this
+  /// class, or have those of others. kInvalidArgument: a value that does not fit; nothing has
+  /// changed.
+  virtual runtime::Status restore(const nlohmann::ordered_json& state) { return {}; }
 };
 
 }  // namespace rl

@@ -9,6 +9,7 @@
 #include "rl/run/rl/codapo_credit.h"
 #include "rl/run/rl/response_credit.h"
 #include "rl/run/rl/token_credit.h"
+#include "runtime/core/log.h"
 
 namespace rl {
 namespace {
@@ -31,7 +32,8 @@ std::unique_ptr<ScoreReader> make_reader(const TrainerOptions& options, const Cr
 
 // Sets what else of `parts` depends on the assigner.
 std::unique_ptr<CreditAssigner> make_assigner(const TrainerOptions& options,
-                                              const CreditCalls& calls, CreditParts& parts) {
+                                              const CreditCalls& calls, std::int64_t data_rows,
+                                              CreditParts& parts) {
   const EstimatorTraits& traits = options.estimator->traits();
   const ResponseEstimator* of_responses = options.estimator->of_responses();
   if (of_responses == nullptr) {
@@ -46,14 +48,24 @@ std::unique_ptr<CreditAssigner> make_assigner(const TrainerOptions& options,
   auto codapo = std::make_unique<CodapoCredit>(
       *of_responses, CodapoCreditOptions{.top_k = options.codapo.top_k,
                                          .batch_prompts = options.batch_prompts,
+                                         .data_rows = data_rows,
                                          .settings = settings});
   parts.chosen_rows = [&codapo = *codapo] { return codapo.focus(); };
   return codapo;
 }
 
+void warn_of_single_samples(const TrainerOptions& options) {
+  if (!options.estimator->traits().does_with_one || options.samples_per_prompt != 1) return;
+  LOG(warn,
+      "actor_rollout_ref.rollout.n is 1: there is no group to compare a response with, so that "
+      "its score is its advantage; set it to 4 or more");
+}
+
 }  // namespace
 
-CreditParts make_credit(const TrainerOptions& options, const CreditCalls& calls) {
+CreditParts make_credit(const TrainerOptions& options, const CreditCalls& calls,
+                        std::int64_t data_rows) {
+  warn_of_single_samples(options);
   const SampleUseOptions use{.pf_ppo = options.pf_ppo,
                              .mask_truncated = options.mask_truncated,
                              .positive_score = options.positive_score,
@@ -66,7 +78,7 @@ CreditParts make_credit(const TrainerOptions& options, const CreditCalls& calls)
                     .group_size_min = std::min(options.estimator->traits().remainder_min,
                                                options.samples_per_prompt)};
   if (options.estimator->traits().needs_critic) parts.critic_warmup = options.critic_warmup;
-  std::unique_ptr<CreditAssigner> assigner = make_assigner(options, calls, parts);
+  std::unique_ptr<CreditAssigner> assigner = make_assigner(options, calls, data_rows, parts);
   parts.phase = std::make_unique<CreditPhase>(use, RewardShaper(std::move(scaler), std::move(kl)),
                                               std::move(assigner));
   return parts;

@@ -31,6 +31,8 @@ struct CreditParts {
   std::function<std::vector<std::int64_t>()> chosen_rows = {};
 };
 
-CreditParts make_credit(const TrainerOptions& options, const CreditCalls& calls);
+/// `data_rows`: how many rows the training data have.
+CreditParts make_credit(const TrainerOptions& options, const CreditCalls& calls,
+                        std::int64_t data_rows);
 
 }  // namespace rl

@@ -25,15 +25,9 @@ class CreditPhase {
     return credit;
   }
 
-  /// Saves the parts of the shaper and the assigner; the rest of the state stays.
-  void save(CreditState& state) const {
-    shaper_.save(state);
-    assigner_->save(state);
-  }
-  void restore(const CreditState& state) {
-    shaper_.restore(state);
-    assigner_->restore(state);
-  }
+  // The parts with a state.
+  RewardShaper& shaper() { return shaper_; }
+  CreditAssigner& assigner() { return *assigner_; }
 
  private:
   SampleUseOptions use_;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "rl/agent/agent_options.h"
-#include "rl/algo/advantage_estimator.h"
 #include "runtime/codec/codec.h"
 
 namespace rl {
@@ -50,7 +49,6 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
   const std::string strategy = read.get_string(kStrategy);
   PartialRolloutOptions options;
   options.age_max = read.find_int(kOffPolicyThresholdKey);
-  const std::string estimator = read.get_string("algorithm.adv_estimator");
   const bool filters = read.get_bool("algorithm.filter_groups.enable"),
              hybrid = read.get_bool("actor_rollout_ref.hybrid_engine");
   if (!read.status().ok()) return read.status();
@@ -64,12 +62,6 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
     return config.out_of_range(
         "algorithm.filter_groups.enable",
         "false" + with + ": which prompts finish is known only when they have");
-  const Result<const AdvantageEstimator*> named = parse_advantage_estimator(estimator);
-  if (!named.ok()) return named.status().with_context("algorithm.adv_estimator");
-  if ((*named)->traits().needs_greedy_response)
-    return config.out_of_range(
-        "algorithm.adv_estimator",
-        "another than " + estimator + with + ": its greedy responses would be of other weights");
   if (!hybrid)
     return config.out_of_range("actor_rollout_ref.hybrid_engine",
                                "true" + with + ", whose responses the policy's workers generate");

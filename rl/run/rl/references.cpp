@@ -24,7 +24,7 @@ SampleMarks of_other_teachers(const StepBatch& batch, const NamedTeacher& teache
 // The passes over the samples without a mark.
 ScoringPasses passes_without(const StepBatch& batch, const SampleMarks& marks,
                              const std::vector<PassLimits>& limits) {
-  std::vector<std::vector<std::int64_t>> tokens = batch.sample_tokens();
+  std::vector<std::vector<std::int64_t>> tokens = batch.tokens_by_sample();
   for (std::size_t worker = 0; worker < tokens.size(); ++worker) {
     std::vector<std::int64_t> kept;
     for (std::size_t i = 0; i < tokens[worker].size(); ++i) {
@@ -36,7 +36,7 @@ ScoringPasses passes_without(const StepBatch& batch, const SampleMarks& marks,
 }
 
 Result<std::vector<Referenced>> score_all(ReferenceCalls& calls, const StepBatch& batch) {
-  return calls.score(batch.batches(), plan_scoring(batch.sample_tokens(), calls.limits()));
+  return calls.score(batch.batches(), plan_scoring(batch.tokens_by_sample(), calls.limits()));
 }
 
 void put_said(StepBatch& batch, std::vector<Referenced> said, Referenced WorkerShare::*place) {

@@ -11,12 +11,13 @@
 
 namespace rl {
 
-/// With `scores_early` the reward hears of each response as soon as it is there. A scorer that
-/// hangs then costs only the rest of its time limit.
 class RemoteGenerate : public GenerateCalls {
  public:
-  RemoteGenerate(const Roles& roles, bool scores_early)
-      : roles_(roles), scores_early_(scores_early) {}
+  explicit RemoteGenerate(const Roles& roles) : roles_(roles) {}
+
+  /// From now on the reward hears of each response as soon as it is there. A scorer that hangs then
+  /// costs only the rest of its time limit.
+  void score_early() { scores_early_ = true; }
 
   std::size_t workers() const override { return roles_.policy.size(); }
   runtime::Result<std::vector<Generated>> generate(const StepPrompts& prompts,
@@ -26,7 +27,7 @@ class RemoteGenerate : public GenerateCalls {
 
  private:
   const Roles& roles_;
-  bool scores_early_;
+  bool scores_early_ = false;
 };
 
 class RemotePartial : public PartialCalls {

@@ -46,12 +46,12 @@ Result<double> RewardShaper::shape(StepBatch& batch, Metrics& metrics) {
   return kl_ ? kl_->penalize(batch, metrics) : 0.0;
 }
 
-void RewardShaper::save(CreditState& state) const {
+void RewardShaper::save(RewardState& state) const {
   if (scaler_) scaler_->save(state);
   if (kl_) kl_->save(state);
 }
 
-void RewardShaper::restore(const CreditState& state) {
+void RewardShaper::restore(const RewardState& state) {
   if (scaler_) scaler_->restore(state);
   if (kl_) kl_->restore(state);
 }

@@ -2,15 +2,23 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "rl/algo/kl_controller.h"
 #include "rl/algo/reward_scaling.h"
 #include "rl/metrics/metrics.h"
-#include "rl/run/rl/credit_assigner.h"
 #include "rl/run/rl/step_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {
+
+/// What steps leave to the next ones; saved with checkpoints. Each part fills in its own.
+struct RewardState {
+  double kl_coefficient = 0.0;
+  RewardStatistics statistics = {};
+
+  bool operator==(const RewardState&) const = default;
+};
 
 /// Rewards by the statistics of the steps before: a moving-average baseline and normalisation, so
 /// that no response is measured against itself.
@@ -21,8 +29,8 @@ class RewardScaler {
   /// Sets Sample::scaled.
   void scale(StepBatch& batch, Metrics& metrics);
 
-  void save(CreditState& state) const { state.rewards = past_; }
-  void restore(const CreditState& state) { past_ = state.rewards; }
+  void save(RewardState& state) const { state.statistics = past_; }
+  void restore(const RewardState& state) { past_ = state.statistics; }
 
  private:
   RewardScalingOptions options_;
@@ -40,8 +48,8 @@ class KlInReward {
   /// scored another number of samples.
   runtime::Result<double> penalize(StepBatch& batch, Metrics& metrics);
 
-  void save(CreditState& state) const { state.kl_coefficient = coefficient_; }
-  void restore(const CreditState& state) { coefficient_ = state.kl_coefficient; }
+  void save(RewardState& state) const { state.kl_coefficient = coefficient_; }
+  void restore(const RewardState& state) { coefficient_ = state.kl_coefficient; }
 
  private:
   KlControllerOptions options_;
@@ -56,8 +64,8 @@ class RewardShaper {
   /// Sets Sample::scaled and Sample::reward. Returns the coefficient of the KL in them; 0: none.
   runtime::Result<double> shape(StepBatch& batch, Metrics& metrics);
 
-  void save(CreditState& state) const;
-  void restore(const CreditState& state);
+  void save(RewardState& state) const;
+  void restore(const RewardState& state);
 
  private:
   std::optional<RewardScaler> scaler_;

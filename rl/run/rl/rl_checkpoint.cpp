@@ -10,6 +10,7 @@
 #include "rl/checkpoint/checkpoint.h"
 #include "rl/checkpoint/resume.h"
 #include "rl/weights/atomic_file.h"
+#include "runtime/core/check.h"
 
 namespace rl {
 namespace {
@@ -21,6 +22,7 @@ using runtime::Status;
 constexpr const char* kPolicyFolder = "actor";  // verl's names for them
 constexpr const char* kCriticFolder = "critic";
 constexpr std::int64_t kTrainerStateFormat = 1;
+constexpr const char* kFocus = "focus";  // CodapoCredit's, and a list in each state of this format
 
 // What a checkpoint is made from; owns all of it, for the thread that writes.
 struct Saving {
@@ -72,23 +74,29 @@ std::optional<std::int64_t> integer_of(const nlohmann::ordered_json& of, const c
 }  // namespace
 
 nlohmann::ordered_json RlCheckpoint::state(const RunProgress& progress, std::int64_t epoch) const {
-  CreditState credit = restored_;
-  credit_.save(credit);
-  return {{"format", kTrainerStateFormat},
-          {"stage", config_.command()},
-          {"step", progress.step},
-          {"epoch", epoch},
-          {"seed", options_.seed},
-          {"data_position", source_.position()},
-          {"kl_coefficient", credit.kl_coefficient},
-          {"rewards",
-           {{"steps", credit.rewards.steps},
-            {"mean", credit.rewards.mean},
-            {"square", credit.rewards.square}}},
-          {EarlyStop::kStateKey, progress.early_stop},
-          {"best", progress.best},
-          {ModelIdentity::kStateKey, identity_.to_json()},
-          {"focus", credit.focus}};
+  RewardState rewards = restored_;
+  credit_.shaper().save(rewards);
+  nlohmann::ordered_json all{{"format", kTrainerStateFormat},
+                             {"stage", config_.command()},
+                             {"step", progress.step},
+                             {"epoch", epoch},
+                             {"seed", options_.seed},
+                             {"data_position", source_.position()},
+                             {"kl_coefficient", rewards.kl_coefficient},
+                             {"rewards",
+                              {{"steps", rewards.statistics.steps},
+                               {"mean", rewards.statistics.mean},
+                               {"square", rewards.statistics.square}}},
+                             {EarlyStop::kStateKey, progress.early_stop},
+                             {"best", progress.best},
+                             {ModelIdentity::kStateKey, identity_.to_json()}};
+  const nlohmann::ordered_json assigner = credit_.assigner().save();
+  for (const auto& [name, value] : assigner.items()) {
+    CHECK(!all.contains(name));
+    all[name] = value;
+  }
+  all.emplace(kFocus, nlohmann::ordered_json::array());
+  return all;
 }
 
 Result<CheckpointSaver::WriteFiles> RlCheckpoint::copy(bool async,
@@ -113,13 +121,18 @@ Result<CheckpointSaver::WriteFiles> RlCheckpoint::copy(bool async,
 Result<SavedAt> RlCheckpoint::restore(const fs::path& folder, const nlohmann::ordered_json& state) {
   const Result<SavedAt> at = check(folder / kRunStateFile, state);
   if (!at.ok()) return at;
-  const Result<CreditState> credit = read_credit(folder / kRunStateFile, state);
-  if (!credit.ok()) return credit.status();
+  // Before anything is loaded, since it may be refused.
+  CreditAssigner& assigner = credit_.assigner();
+  const nlohmann::ordered_json before = assigner.save();
+  if (const Status restored = assigner.restore(state); !restored.ok())
+    return restored.with_context((folder / kRunStateFile).string());
   tell_changed_keys(folder, config_);
-  if (const Status loaded = load(folder, state, *at); !loaded.ok())
+  if (const Status loaded = load(folder, state, *at); !loaded.ok()) {
+    CHECK(assigner.restore(before).ok());
     return loaded.with_context("resuming from " + folder.string());
-  restored_ = *credit;
-  credit_.restore(*credit);
+  }
+  restored_ = read_rewards(state);
+  credit_.shaper().restore(restored_);
   return at;
 }
 
@@ -136,28 +149,18 @@ Result<SavedAt> RlCheckpoint::check(const fs::path& file,
   return SavedAt{.step = *step, .epoch = *epoch};
 }
 
-Result<CreditState> RlCheckpoint::read_credit(const fs::path& file,
-                                              const nlohmann::ordered_json& state) const {
+RewardState RlCheckpoint::read_rewards(const nlohmann::ordered_json& state) const {
   const KlControllerOptions& kl = options_.kl_control;
-  CreditState credit{.kl_coefficient = kl.adaptive
-                                           ? number_of(state, "kl_coefficient", kl.coefficient)
-                                           : kl.coefficient};
-  if (const auto rewards = state.find("rewards"); rewards != state.end() && rewards->is_object()) {
-    credit.rewards = {.steps = std::max<std::int64_t>(integer_of(*rewards, "steps").value_or(0), 0),
-                      .mean = number_of(*rewards, "mean", 0.0),
-                      .square = number_of(*rewards, "square", 0.0)};
+  RewardState rewards{.kl_coefficient = kl.adaptive
+                                            ? number_of(state, "kl_coefficient", kl.coefficient)
+                                            : kl.coefficient};
+  if (const auto found = state.find("rewards"); found != state.end() && found->is_object()) {
+    rewards.statistics = {
+        .steps = std::max<std::int64_t>(integer_of(*found, "steps").value_or(0), 0),
+        .mean = number_of(*found, "mean", 0.0),
+        .square = number_of(*found, "square", 0.0)};
   }
-  const auto found = state.find("focus");
-  if (found == state.end() || !options_.estimator->traits().revisits_prompts) return credit;
-  for (const nlohmann::ordered_json& row : *found) {
-    const bool fits = row.is_number_integer() && row.get<std::int64_t>() >= 0 &&
-                      row.get<std::int64_t>() < feed_.rows();
-    if (!fits)
-      return runtime::invalid_argument(file.string() +
-                                       ": its \"focus\" names rows that the data does not have");
-    credit.focus.push_back(row.get<std::int64_t>());
-  }
-  return credit;
+  return rewards;
 }
 
 Status RlCheckpoint::load(const fs::path& folder, const nlohmann::ordered_json& state,

@@ -9,6 +9,7 @@
 #include "rl/config/config.h"
 #include "rl/feed/prompt_feed.h"
 #include "rl/run/rl/credit_phase.h"
+#include "rl/run/rl/reward_shaper.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/sample_source.h"
 #include "rl/run/rl/trainer_options.h"
@@ -51,8 +52,7 @@ class RlCheckpoint : public StageState {
  private:
   runtime::Result<SavedAt> check(const std::filesystem::path& file,
                                  const nlohmann::ordered_json& state) const;
-  runtime::Result<CreditState> read_credit(const std::filesystem::path& file,
-                                           const nlohmann::ordered_json& state) const;
+  RewardState read_rewards(const nlohmann::ordered_json& state) const;
   runtime::Status load(const std::filesystem::path& folder, const nlohmann::ordered_json& state,
                        const SavedAt& at);
 
@@ -63,7 +63,7 @@ class RlCheckpoint : public StageState {
   PromptFeed& feed_;
   SampleSource& source_;
   CreditPhase& credit_;
-  CreditState restored_;  // what is no part's now stays as it was
+  RewardState restored_;  // what is no part's now stays as it was
 };
 
 /// kInvalidArgument: the checkpoint is of another command or model.

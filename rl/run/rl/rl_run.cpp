@@ -78,9 +78,7 @@ Status RlRun::start_roles() {
 
 void RlRun::make_calls() {
   const TrainerOptions& options = plan_.options;
-  const bool scores_early =
-      roles_.reward_prepares && !options.estimator->traits().needs_greedy_response;
-  calls_.reset(new Calls{.generate = {roles_, scores_early},
+  calls_.reset(new Calls{.generate = RemoteGenerate(roles_),
                          .partial = {runtime_, roles_},
                          .ahead = {runtime_, roles_},
                          .batches = {runtime_, roles_},
@@ -100,7 +98,9 @@ void RlRun::make_parts() {
   std::vector<TeacherCalls> teachers;
   for (std::size_t i = 0; i < roles_.teachers.size(); ++i)
     teachers.push_back({roles_.teachers[i].named, calls_->teachers[i].get()});
-  CreditParts credit = make_credit(options, {calls_->generate, calls_->score, calls_->estimate});
+  CreditParts credit = make_credit(options, {calls_->generate, calls_->score, calls_->estimate},
+                                   plan_.feeds.training->rows());
+  if (roles_.reward_prepares && !credit.reader->scores_others()) calls_->generate.score_early();
   const std::int64_t critic_warmup = credit.critic_warmup;
   std::unique_ptr<PromptSource> prompts =
       credit.chosen_rows ? std::unique_ptr<PromptSource>(std::make_unique<ChosenPrompts>(

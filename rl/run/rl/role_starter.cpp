@@ -133,15 +133,7 @@ Status RoleStarter::start_policy(Roles& roles, const std::string& rate_text) {
   if (!started.ok()) return started;
   LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each; learning rate {}",
       slots_.size(), slots_.nodes, slots_.threads(), rate_text);
-  warn_of_single_samples();
   return {};
-}
-
-void RoleStarter::warn_of_single_samples() const {
-  if (!options_.estimator->traits().does_with_one || options_.samples_per_prompt != 1) return;
-  LOG(warn,
-      "actor_rollout_ref.rollout.n is 1: there is no group to compare a response with, so that "
-      "its score is its advantage; set it to 4 or more");
 }
 
 Status RoleStarter::start_rollouts(Roles& roles) {

@@ -54,7 +54,6 @@ class RoleStarter {
   runtime::Status start_critic(Roles& roles);
   runtime::Status start_teachers(Roles& roles);
   runtime::Status start_reward(Roles& roles);
-  void warn_of_single_samples() const;
 
   RoleSpawner& spawner_;
   const Config& config_;

@@ -24,6 +24,10 @@ class ScoreReader {
     return {};
   }
 
+  /// Whether compare() asks for scores of other responses. What the reward has begun on these
+  /// samples by then would be lost.
+  virtual bool scores_others() const { return false; }
+
   /// Once they have scores.
   virtual runtime::Status read(StepBatch& batch) { return {}; }
 };
@@ -36,6 +40,7 @@ class GreedyBaseline : public ScoreReader {
 
   runtime::Status compare(const std::vector<PromptBatch>& prompts, StepBatch& batch,
                           StepTimer& timer) override;
+  bool scores_others() const override { return true; }
 
  private:
   GenerateCalls& policy_;

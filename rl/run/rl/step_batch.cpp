@@ -119,12 +119,12 @@ std::vector<std::vector<std::int64_t>> StepBatch::group_sizes() const {
 
 std::vector<std::int64_t> StepBatch::tokens() const {
   std::vector<std::int64_t> tokens;
-  for (const std::vector<std::int64_t>& of_worker : sample_tokens())
+  for (const std::vector<std::int64_t>& of_worker : tokens_by_sample())
     tokens.push_back(std::accumulate(of_worker.begin(), of_worker.end(), std::int64_t{0}));
   return tokens;
 }
 
-std::vector<std::vector<std::int64_t>> StepBatch::sample_tokens() const {
+std::vector<std::vector<std::int64_t>> StepBatch::tokens_by_sample() const {
   return by_worker(
       [](const Sample& sample) { return sample.prompt_tokens + sample.response_tokens; });
 }

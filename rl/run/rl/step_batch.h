@@ -87,8 +87,8 @@ struct StepBatch {
   std::vector<std::vector<RewardTask>> tasks() const;
   std::vector<PromptShard> shards() const;
   std::vector<std::vector<std::int64_t>> group_sizes() const;
-  std::vector<std::int64_t> tokens() const;                      // prompts and responses
-  std::vector<std::vector<std::int64_t>> sample_tokens() const;  // the same of each sample
+  std::vector<std::int64_t> tokens() const;                         // prompts and responses
+  std::vector<std::vector<std::int64_t>> tokens_by_sample() const;  // the same of each sample
   RowLeaves sample_leaves() const;
 
   /// What `of` (a member of Sample or a function of one) says of each sample, by worker.

@@ -11,7 +11,7 @@ namespace {
 std::vector<EstimateTask> estimate_tasks(const StepBatch& batch, double kl_coefficient,
                                          const std::vector<PassLimits>& limits) {
   std::vector<EstimateTask> tasks;
-  const ScoringPasses passes = plan_scoring(batch.sample_tokens(), limits);
+  const ScoringPasses passes = plan_scoring(batch.tokens_by_sample(), limits);
   for (const WorkerShare& share : batch.shares) {
     EstimateTask& task = tasks.emplace_back();
     task.kl_coefficient = kl_coefficient;

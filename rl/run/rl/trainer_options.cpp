@@ -203,6 +203,14 @@ Status read_codapo(const Config& config, ConfigReader& read, TrainerOptions& opt
   return check_revisits(config, options);
 }
 
+Status check_greedy(const Config& config, const TrainerOptions& options) {
+  if (!options.estimator->traits().needs_greedy_response || !options.partial_rollouts) return {};
+  return config.out_of_range("algorithm.adv_estimator",
+                             "another than " + options.estimator->name() +
+                                 " with trainer.v1.trainer_mode=colocate_async: its greedy "
+                                 "responses would be of other weights");
+}
+
 }  // namespace
 
 Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
@@ -235,6 +243,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   read.take(options.rollout_workers, RolloutWorkersOptions::from_config(config, policy_workers));
   read.take(options.partial_rollouts, PartialRolloutOptions::from_config(config));
   if (const Status fits = read_codapo(config, read, options); !fits.ok()) return fits;
+  if (const Status fits = check_greedy(config, options); !fits.ok()) return fits;
   read.take(options.save, SaveTimes::from_config(config));
   read.take(options.alarms, AlarmOptions::from_config(config));
   read.take(options.warm_start.alarms, LossAlarmOptions::from_config(config));

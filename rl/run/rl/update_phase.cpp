@@ -18,7 +18,7 @@ using Plan = std::vector<std::vector<MiniBatch>>;
 
 // A role's mini-batches, cut by what the passes of its workers may take.
 Plan cut_for(const std::vector<PassLimits>& limits, Plan plan, const StepBatch& batch) {
-  add_micro_batches(plan, batch.sample_tokens(), limits, batch.sample_leaves());
+  add_micro_batches(plan, batch.tokens_by_sample(), limits, batch.sample_leaves());
   return plan;
 }
 
@@ -34,7 +34,7 @@ runtime::Result<std::int64_t> UpdatePhase::update(const StepBatch& batch, const 
                                               batch.by_worker(&Sample::learned_tokens), credit.use);
   const auto advantages = batch.by_worker(&Sample::advantage);
   const Plan policy_batches = cut_for(calls_.policy_limits(), mini_batches, batch);
-  const ScoringPasses scoring = plan_scoring(batch.sample_tokens(), calls_.policy_limits());
+  const ScoringPasses scoring = plan_scoring(batch.tokens_by_sample(), calls_.policy_limits());
   const Plan critic_batches = calls_.has_critic()
                                   ? cut_for(calls_.critic_limits(), mini_batches, batch)
                                   : Plan(calls_.workers());

@@ -43,7 +43,7 @@ TEST(CliAmounts, KnowsWhichResourcesAreNamed) {
   EXPECT_TRUE(names({.resources = R"({"GPU": 0})"}, "GPU"));
   EXPECT_FALSE(names({.resources = R"({"disk": 1})"}, "GPU"));
   EXPECT_FALSE(names({.resources = R"({"GPU": )"}, "GPU"));
-  EXPECT_FALSE(names({.gpus = 1.0}, "GPU")) << "by an option of its own";
+  EXPECT_FALSE(names({.gpus = 1.0}, "GPU")) << "by a separate option";
 }
 
 TEST(CliAmounts, ALabelEndsAtItsFirstEqualsSign) {

@@ -144,6 +144,32 @@ TEST_F(DrainCommandTest, OneThatHasLeftIsToldOfWithTheLastReason) {
   }
 }
 
+TEST_F(DrainCommandTest, FirstDigitsOfSeveralThatHaveLeftAreRefusedWithTheirNames) {
+  for (const char* digits : {"80", "81", "80"}) {
+    runtime::NodeDeparture gone;
+    gone.node = node_at(digits, "gone", 7000 + static_cast<int>(list_.departed.size()));
+    gone.why = "its process died";
+    list_.departed.push_back(gone);
+  }
+  options_.node = "8";
+  EXPECT_EQ(drain().err,
+            "error: '8' may be any of 80000000 (gone:7002, gone), 81000000 (gone:7001, gone), "
+            "which have left the cluster; give more digits of the id\n")
+      << "a node that left twice is one";
+  options_.node = "80";
+  expect_said(drain().err, {"node '80' is not in the cluster any more: its process died"});
+  for (int i = 0; i < 6; ++i) {
+    runtime::NodeDeparture gone;
+    gone.node = node_at("9" + std::to_string(i), "many", 7000);
+    list_.departed.push_back(gone);
+  }
+  options_.node = "9";
+  const Said said = drain();
+  EXPECT_EQ(said.code, 1);
+  expect_said(said.err, {"91000000 (many:7000, many) and others, which have left"});
+  EXPECT_FALSE(drained_);
+}
+
 TEST_F(DrainCommandTest, TheHeadsRefusalIsTheAnswer) {
   cluster_.on<control::DrainNode>(
       [](const auto&) { return runtime::invalid_argument("the node hosts the head"); });

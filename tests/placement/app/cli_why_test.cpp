@@ -54,6 +54,26 @@ TEST_F(WhyCommand, AnActorThatWaitsSaysForWhat) {
   expect_said(explained("aaaaaaa1"), {"waits: no node has 2 CPUs"});
 }
 
+TEST_F(WhyCommand, AnActorThatIsBeingStartedSaysWhatItsNodeLacksForIt) {
+  runtime::ActorState& actor = add_actor("aaaaaaa1", "learner");
+  actor.phase = runtime::ActorPhase::kStarting;
+  actor.node = cluster_.node().id;
+  std::string trouble = "starting a worker: fork: no room (tried 3 times so far)";
+  cluster_.on_observe<runtime::control::ReadStart>([&](const runtime::control::ReadStart& request) {
+    EXPECT_EQ(request.actor, actor.actor);
+    return trouble;
+  });
+  expect_said(explained("learner"),
+              {"is being started on node " + actor.node.short_hex() +
+               ", which cannot start its process yet: starting a worker: fork: no room (tried 3 "
+               "times so far)\n"});
+  trouble.clear();
+  expect_said(explained("learner"),
+              {"its process begins, or its constructor runs (starling logs "});
+  actor.node = cluster_.add_node().node;  // it cannot be reached
+  expect_said(explained("learner"), {"its process begins, or its constructor runs"});
+}
+
 TEST_F(WhyCommand, AnActorSaysOfWhatItDied) {
   runtime::ActorState& actor = add_actor("aaaaaaa1", "");
   actor.phase = runtime::ActorPhase::kAlive;

@@ -188,7 +188,7 @@ TEST_F(LocalProviderTest, RemovesTheNodeThatIsMeant) {
   EXPECT_FALSE(second.ended());
 }
 
-// -- On a turned clock: the nodes are processes of their own.
+// -- On a turned clock: the nodes are separate processes.
 
 TEST(LocalProvider, KillsANodeThatDoesNotEndWhenItIsTold) {
   NodeFolder folder;

@@ -1,4 +1,4 @@
-// How a provider starts a node, and what the node is known by.
+// The arguments that start a node of a type, and that node's labels.
 #include "placement/autoscaler/provider.h"
 
 #include <gtest/gtest.h>

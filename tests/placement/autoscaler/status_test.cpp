@@ -1,4 +1,4 @@
-// What people read of the autoscaler's status. The status itself: autoscaler_test.cpp.
+// The texts of the autoscaler's status. The status itself: autoscaler_test.cpp.
 #include "placement/autoscaler/status.h"
 
 #include <gtest/gtest.h>

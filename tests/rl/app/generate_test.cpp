@@ -85,6 +85,18 @@ TEST(GenerateCommand, AListInBracketsIsOnePrompt) {
       << wrong.errors;
 }
 
+TEST(GenerateCommand, SaysWhereTheModelDoesNotReadARowsTools) {
+  const GenerateOutcome outcome =
+      run(generate_command, {"--model", llama(), "--max-new-tokens", "1"},
+          R"({"ids": [5, 6], "tools": [{"name": "f"}]})"
+          "\n");
+  EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("note: stdin:1: \"tools\" are not read: only \"messages\" and "
+                                "\"chat\" go through the model's chat template"),
+            std::string::npos)
+      << outcome.errors;
+}
+
 TEST(GenerateCommand, ComputesByLibTorchWhereBitsMayDiffer) {
   const std::vector<std::string> arguments = {
       "--model", llama(),        "--ids",  "5,6,7,8",        "--max-new-tokens",

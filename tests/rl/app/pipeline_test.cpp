@@ -1,4 +1,4 @@
-// Whole pipelines are run by tests/rl/trainer/pipeline_test.cpp.
+// The pipeline's parts. Runs of whole pipelines: tests/rl/trainer/pipeline_test.cpp.
 #include "rl/app/pipeline.h"
 
 #include <gtest/gtest.h>

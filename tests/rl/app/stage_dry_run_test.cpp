@@ -1,4 +1,4 @@
-// What real stages say of their data: dry_run_test.cpp.
+// Dry runs of a stand-in stage. Those of real stages with their data: dry_run_test.cpp.
 #include <gtest/gtest.h>
 
 #include <filesystem>

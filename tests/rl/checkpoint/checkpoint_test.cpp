@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "rl/checkpoint/hidden_folder.h"
 #include "rl/checkpoint/shared_file.h"

@@ -108,7 +108,7 @@ TEST(OrderedSum, RoundsAddThoseThatHaveSomething) {
 TEST(OrderedSum, WithoutGatheringARankHasTheSumOfItsSliceAlone) {
   const std::vector<ArenaRange> homes = {{0, 4}, {4, 10}};
   const SumPlan plan = SumPlan::of_homes(homes, 4);
-  const std::vector<std::uint8_t> both = {1, 1}, nobody = {0, 0};
+  const std::vector<std::uint8_t> both = {1, 1}, none = {0, 0};
   std::atomic<int> progress = 0;
   expect_ok(on_sum_ranks(2, [&](Links& links) {
     SumRounds<float> rounds;
@@ -121,7 +121,7 @@ TEST(OrderedSum, WithoutGatheringARankHasTheSumOfItsSliceAlone) {
     }
     if (!added.ok()) return added;
     const Status empty = sum_over(links, plan, progress, 2)
-                             .add_round(values, rounds, nobody, /*last=*/true, /*gathers=*/true);
+                             .add_round(values, rounds, none, /*last=*/true, /*gathers=*/true);
     EXPECT_EQ(values, Values(10, 0.0F)) << "a sum of nothing";
     return empty;
   }));

@@ -62,6 +62,15 @@ TEST_F(RuntimeRendezvousTest, ANodesHostHasNoPort) {
   EXPECT_FALSE(host->empty());
 }
 
+TEST(RuntimeRendezvous, TheHostOfAnAddressHasNeitherPortNorBrackets) {
+  EXPECT_EQ(host_of_node("10.0.0.2:7000").value_or(""), "10.0.0.2");
+  EXPECT_EQ(host_of_node("node-1.example:7000").value_or(""), "node-1.example");
+  EXPECT_EQ(host_of_node("[::1]:7000").value_or(""), "::1");
+  EXPECT_EQ(host_of_node("[fe80::1%eth0]:7000").value_or(""), "fe80::1%eth0");
+  support::expect_failure(host_of_node("::1:7000").status(), ErrorCode::kInvalidArgument,
+                          {"'::1:7000'", "[ADDRESS]:PORT"});
+}
+
 TEST(RuntimeRendezvous, WithoutAClusterEachCallFails) {
   char name[] = "test";
   char* arguments[] = {name, nullptr};

@@ -1,4 +1,4 @@
-// What a whole configuration has of them: tests/rl/config/config_test.cpp.
+// Idle keys of one switch. Those of a whole configuration: tests/rl/config/config_test.cpp.
 #include "rl/config/idle_keys.h"
 
 #include <gtest/gtest.h>

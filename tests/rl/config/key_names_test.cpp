@@ -102,7 +102,7 @@ TEST_F(KeyNamesTest, WhatWasDeletedIsForgottenWithAllBelowIt) {
   names_.forget("job.rows");
   EXPECT_TRUE(replaces("job.rows", 4));
   EXPECT_TRUE(replaces("job.rows.more", 4, "job.rows.more"));
-  EXPECT_FALSE(names_.replaces("job.rowspan", "job.rowspan", 4).ok()) << "a name of its own";
+  EXPECT_FALSE(names_.replaces("job.rowspan", "job.rowspan", 4).ok()) << "a separate name";
 }
 
 TEST_F(KeyNamesTest, AKeyThatWasNotSetHasItsOwnName) {

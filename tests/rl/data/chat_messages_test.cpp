@@ -1,4 +1,4 @@
-// What row_mapping_test.cpp and dataset_test.cpp do not show of messages by whole rows.
+// Forms of single messages. Whole rows: row_mapping_test.cpp, dataset_test.cpp.
 #include "rl/data/chat_messages.h"
 
 #include <gtest/gtest.h>

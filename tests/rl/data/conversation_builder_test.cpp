@@ -215,7 +215,7 @@ TEST(ConversationBuilder, ToolsAndThinkingReachTheTemplate) {
   DataRow row = conversation({"user a", "assistant b"});
   EXPECT_EQ(tokenize(row, options), "<|user|>a<|end|><|assistant|>[b<|end|>]");
   options.thinking_given = options.thinking = true;
-  row.extra["tools"] = {"saw"};
+  row.tools = {"saw"};
   EXPECT_EQ(tokenize(row, options), "sawdeep<|user|>a<|end|><|assistant|>[b<|end|>]");
   row.extra["enable_thinking"] = false;
   EXPECT_EQ(tokenize(row, options), "saw<|user|>a<|end|><|assistant|>[b<|end|>]");
@@ -274,12 +274,12 @@ TEST(ConversationBuilder, NamesTheFieldsThatTheTemplateDoesNotWrite) {
   using Fields = std::vector<std::string>;
   DataRow row = calling("b");
   row.prompt[3]["reasoning_content"] = "e";
-  row.extra["tools"] = {"saw"};
+  row.tools = {"saw"};
   EXPECT_EQ(unwritten(row, ""), (Fields{"reasoning_content", "tool_calls", "tools"}));
   EXPECT_EQ(unwritten(row, "{{ tools }}"), (Fields{"reasoning_content", "tool_calls"}));
   EXPECT_EQ(unwritten(row, "{{ messages[-1].tool_calls }}{{ messages[-1].reasoning_content }}"),
             (Fields{"tools"}));
-  row.extra["tools"] = ordered_json::array();
+  row.tools = ordered_json::array();
   row.prompt = conversation({"user a", "assistant b"}).prompt;
   EXPECT_EQ(unwritten(row, ""), Fields{});
 }

@@ -162,6 +162,26 @@ TEST(PromptBuilder, AToolThatARowSelectsIsAName) {
             "toy:1: extra_info.tool_selection: tool 1 must be a name, it is null");
 }
 
+TEST(PromptBuilder, ARowsToolsReachTheTemplateWhereNoneAreConfigured) {
+  const Tokenizer tokenizer = testing::toy_tokenizer();
+  PromptOptions options{
+      .chat_template = "{% if tools %}{% for t in tools %}{{ t.name }}{% endfor %}{% endif %}"};
+  DataRow row = make_toy_dataset({}).row(0);
+  const auto builder = PromptBuilder::create(tokenizer, options);
+  EXPECT_EQ(*builder->text(row), "");
+  row.tools = nlohmann::ordered_json::parse(R"([{"name": "f"}])");
+  EXPECT_EQ(*builder->text(row), "f");
+  EXPECT_TRUE(builder->unwritten_fields(row).empty());
+  const auto deaf = PromptBuilder::create(tokenizer, toy_prompt_options());
+  EXPECT_TRUE(deaf->unwritten_fields(row).at("tools").starts_with(
+      "toy:1: it has tools, which the chat template does not write"));
+  options.tools = nlohmann::ordered_json::parse(R"([{"name": "g", "function": {"name": "g"}}])");
+  const auto configured = PromptBuilder::create(tokenizer, options);
+  EXPECT_EQ(*configured->text(row), "g") << "only these can be called";
+  EXPECT_TRUE(configured->unwritten_fields(row).at("tools").starts_with(
+      "toy:1: its tools are passed over"));
+}
+
 TEST(PromptBuilder, NamesTheFieldsThatTheTemplateDoesNotWrite) {
   const Tokenizer tokenizer = testing::toy_tokenizer();
   DataRow row;

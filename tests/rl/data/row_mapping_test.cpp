@@ -325,11 +325,11 @@ TEST(RowMapping, ToolsAreAListOfObjectsOrItsText) {
              R"({"messages": [{"role": "assistant", "content": "b"}], "tools": )" + tools + "}"),
          .where = "t:1"},
         mapping);
-    return row.ok() ? row->extra.dump() : row.status().message();
+    return row.ok() ? row->tools.dump() : row.status().message();
   };
-  EXPECT_EQ(read(R"([{"name": "f"}])"), R"({"tools":[{"name":"f"}]})");
-  EXPECT_EQ(read(R"("[{\"name\": \"f\"}]")"), R"({"tools":[{"name":"f"}]})");
-  EXPECT_EQ(read(R"(["{\"name\": \"f\"}"])"), R"({"tools":[{"name":"f"}]})");
+  EXPECT_EQ(read(R"([{"name": "f"}])"), R"([{"name":"f"}])");
+  EXPECT_EQ(read(R"("[{\"name\": \"f\"}]")"), R"([{"name":"f"}])");
+  EXPECT_EQ(read(R"(["{\"name\": \"f\"}"])"), R"([{"name":"f"}])");
   for (const char* none : {"null", "\"\"", "\" \"", "\"null\"", "{}", "\"{}\""})
     EXPECT_EQ(read(none), "null") << none;
   for (const char* other : {R"("You have f.")", R"({"name": "f"})", R"(["{\"name\": \"f\""])",

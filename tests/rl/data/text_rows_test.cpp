@@ -1,4 +1,4 @@
-// What row_source_test.cpp does not show of texts: the sizes at which they are read and written.
+// The sizes at which rows of texts are read and written. All else: row_source_test.cpp.
 #include "rl/data/text_rows.h"
 
 #include <gtest/gtest.h>

@@ -167,7 +167,8 @@ TEST_F(SupervisedFeedTest, SaysWhatTheTemplateLeavesOutOnceAField) {
   ASSERT_TRUE(made.ok()) << made.status().to_string();
   const std::vector<std::string> unwritten = (*made)->unwritten_fields();
   ASSERT_EQ(unwritten.size(), 1u);
-  EXPECT_NE(unwritten[0].find("rows.jsonl:2: it has tools (data.tools_key)"), std::string::npos)
+  EXPECT_NE(unwritten[0].find("rows.jsonl:2: it has tools, which the chat template"),
+            std::string::npos)
       << unwritten[0];
 }
 

@@ -1,4 +1,4 @@
-// What the environment says about the hub, as Hugging Face's own tools read it.
+// The hub's options from the environment, as Hugging Face's own tools read it.
 #include "rl/hub/hub_options.h"
 
 #include <gtest/gtest.h>

@@ -142,6 +142,28 @@ TEST(MathQuantity, DegreesCountInAllArguments) {
                     {"\\deg f", "f"}});
 }
 
+TEST(MathQuantity, UnitsThatBothNameCount) {
+  expect_same({{"5 cm", "5 centimeters"},
+               {"5\\text{ cm}", "5"},
+               {"10\\frac{\\text{m}}{\\text{s}}", "10 m/s"},
+               {"60 mph", "60\\text{ miles per hour}"},
+               {"15 cm^2", "15\\text{ square centimeters}"},
+               {"16 units^2", "16\\text{ cm}^2"},
+               {"(3\\text{ cm},4\\text{ m})", "(3,4)"},
+               {"(3 cm, 4 km)", "(3\\text{ cm}, 4\\text{ km})"},
+               {"3 cm, 4 km", "4 km, 3 cm"},
+               {"3, 4 cm", "3 cm, 4 cm"}});
+  expect_different({{"5 cm", "5 km"},
+                    {"5\\text{ cm}", "5\\text{ m}"},
+                    {"60 km/h", "60\\text{ m}/\\text{s}"},
+                    {"20 dollars", "20\\text{ cents}"},
+                    {"(3 cm, 4 km)", "(3 km, 4 cm)"},
+                    {"(3 cm, 4 km)", "(3 cm, 4 cm)"},
+                    {"[3\\text{ cm}, 4\\text{ m}]", "[3\\text{ m}, 4\\text{ cm}]"},
+                    {"3 cm, 4 km", "4 cm, 3 km"},
+                    {"\\{3 cm, 4 km\\}", "\\{3 km, 4 cm\\}"}});
+}
+
 TEST(MathQuantity, UnitsHaveManyForms) {
   expect_same({{"5 kW", "5"},
                {"5 kWh", "5"},

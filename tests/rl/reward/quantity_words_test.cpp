@@ -63,6 +63,15 @@ TEST(QuantityWords, OtherThingsAreOtherAnswers) {
   EXPECT_FALSE(differ("ways", "possibilities"));
   EXPECT_FALSE(differ("km/h", "kilometers per hour"));
   EXPECT_FALSE(differ("only", "apples"));
+  EXPECT_TRUE(differ("cm", "m"));
+  EXPECT_TRUE(differ("hours", "minutes"));
+  EXPECT_TRUE(differ("km/h", "m/s"));
+  EXPECT_TRUE(differ("dollars", "cents"));
+  EXPECT_TRUE(differ("mph", "km/h"));
+  EXPECT_FALSE(differ("mph", "miles per hour"));
+  EXPECT_FALSE(differ("square feet", "ft"));
+  EXPECT_FALSE(differ("units", "cm")) << "which may be any";
+  EXPECT_FALSE(differ("pounds", "dollars")) << "of several meanings";
   EXPECT_FALSE(have_different_units({}, {"apples"}));
   EXPECT_FALSE(have_different_units({"apples", "pears"}, {"pears"}));
 }

@@ -157,7 +157,7 @@ TEST_F(PagedAttentionTest, CappedScoresAreCapped) {
   step({{&a, 1}, {&b, 1}}, shape);
 }
 
-// One object for a step, whose layers may have windows of their own.
+// One object for a step, whose layers may have different windows.
 TEST_F(PagedAttentionTest, LayersOfAStepHaveTheirOwnWindows) {
   const std::vector<std::int32_t> tokens = {0, 0, 0}, blocks = {1};
   const std::vector<StepSequence> steps = {{.tokens = tokens, .blocks = blocks}};

@@ -1,6 +1,8 @@
 // Credit of samples: formulas, tokens, the KL in the reward, what is saved.
 #include "rl/run/rl/credit_factory.h"
 
+#include <tuple>
+
 #include "rl/run/rl/codapo_credit.h"
 #include "rl/run/rl/response_credit.h"
 #include "rl/run/rl/token_credit.h"
@@ -44,9 +46,10 @@ class CreditTest : public ::testing::Test {
     return options;
   }
   CreditParts credit(const TrainerOptions& options) {
-    return make_credit(options, {generate_, reward_, estimates_});
+    return make_credit(options, {generate_, reward_, estimates_}, kDataRows);
   }
 
+  static constexpr std::int64_t kDataRows = 1000;
   FakeBatches batches_;
   FakeGenerate generate_{batches_, 1, 2};
   FakeScore reward_{batches_};
@@ -79,12 +82,12 @@ TEST_F(CreditTest, TheKlInTheRewardTakesItsPartAndMovesItsCoefficient) {
   ASSERT_TRUE(credit.ok());
   EXPECT_DOUBLE_EQ(batch.all<double>(&Sample::reward)[1], 1.0 - 0.1 * 2);
   EXPECT_EQ(credit->metrics.at("actor/reward_kl_penalty"), 1.0);
-  CreditState state;
-  parts.phase->save(state);
+  RewardState state;
+  parts.phase->shaper().save(state);
   EXPECT_GT(state.kl_coefficient, 0.1);
   state.kl_coefficient = 0.5;
-  parts.phase->restore(state);
-  parts.phase->save(state);
+  parts.phase->shaper().restore(state);
+  parts.phase->shaper().save(state);
   EXPECT_EQ(state.kl_coefficient, 0.5);
 }
 
@@ -95,9 +98,9 @@ TEST_F(CreditTest, RewardsAreMeasuredAgainstEarlierSteps) {
   StepBatch batch = scored();
   ASSERT_TRUE(parts.phase->assign(batch, 1, timer_).ok());
   EXPECT_EQ(batch.all<double>(&Sample::reward)[1], 0.5);
-  CreditState state;
-  parts.phase->save(state);
-  EXPECT_EQ(state.rewards.steps, 1);
+  RewardState state;
+  parts.phase->shaper().save(state);
+  EXPECT_EQ(state.statistics.steps, 1);
 }
 
 TEST_F(CreditTest, EstimatesOfTokensAreWhitenedOverAllWorkers) {
@@ -151,12 +154,13 @@ TEST_F(CreditTest, CodapoChoosesTheRowsOfTheNextStep) {
   EXPECT_EQ(first->metrics.at("codapo/is_focused_step"), 0.0);
   EXPECT_EQ(parts.chosen_rows().size(), 2u);
   EXPECT_GE(parts.chosen_rows()[0], 100);
-  CreditState state;
-  parts.phase->save(state);
-  EXPECT_EQ(state.focus, parts.chosen_rows());
+  const nlohmann::ordered_json state = parts.phase->assigner().save();
+  EXPECT_EQ(state.at("focus"), nlohmann::ordered_json(parts.chosen_rows()));
   const auto second = parts.phase->assign(batch, 2, timer_);
   EXPECT_EQ(second->metrics.at("codapo/is_focused_step"), 1.0);
   EXPECT_TRUE(parts.chosen_rows().empty());
+  ASSERT_TRUE(parts.phase->assigner().restore(state).ok()) << "rows of the data";
+  EXPECT_EQ(parts.phase->assigner().save(), state);
 }
 
 TEST_F(CreditTest, WhatARunHasFollowsFromTheEstimatorsTraits) {
@@ -170,9 +174,22 @@ TEST_F(CreditTest, WhatARunHasFollowsFromTheEstimatorsTraits) {
               name == "gdpo" || name == "codapo")
         << name;
     EXPECT_EQ(static_cast<bool>(parts.chosen_rows), name == "codapo") << name;
+    EXPECT_EQ(parts.phase->assigner().save().empty(), name != "codapo") << name;
     EXPECT_EQ(parts.critic_warmup, name == "gae" ? 3 : 0) << name;
     const bool one_may_stay = name == "gae" || name == "reinforce_plus_plus" || name == "remax";
     EXPECT_EQ(parts.group_size_min, one_may_stay ? 1 : 2) << name;
+  }
+}
+
+TEST_F(CreditTest, AGroupOfOneIsPointedOutWhereItsScoreIsItsAdvantage) {
+  for (const auto& [estimator, samples, is_told] :
+       {std::tuple("grpo", 1, true), std::tuple("grpo", 2, false), std::tuple("gae", 1, false)}) {
+    TrainerOptions options = this->options(estimator);
+    options.samples_per_prompt = samples;
+    ::testing::internal::CaptureStderr();  // where the log goes
+    credit(options);
+    const std::string told = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(told.find("rollout.n is 1") != std::string::npos, is_told) << estimator << samples;
   }
 }
 

@@ -43,7 +43,7 @@ class RlStageTest : public ::testing::Test {
   RlStageTest() {
     options_.batch_prompts = 4;
     options_.samples_per_prompt = 2;
-    credit_ = make_credit(options_, {generate_, reward_, estimates_});
+    credit_ = make_credit(options_, {generate_, reward_, estimates_}, /*data_rows=*/100);
     source_ = std::make_unique<ScoredSource>(
         ScoredSourceOptions{.samples_per_prompt = 2, .group_size_min = 2},
         std::make_unique<GeneratedNow>(prompts_, generate_), reward_, batches_, *credit_.reader,

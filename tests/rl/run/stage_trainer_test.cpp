@@ -1,4 +1,4 @@
-// What a stage's workers are made from, and the checkpoint that later stages go on from.
+// The setup of a stage's workers, and the checkpoint that later stages go on from.
 #include "rl/run/stage_trainer.h"
 
 #include <gtest/gtest.h>

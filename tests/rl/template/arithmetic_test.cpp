@@ -1,8 +1,8 @@
-// Operators and % formats by themselves. The expected values are Python's.
+// Operators by themselves. The expected values are Python's.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "rl/template/builtins.h"
@@ -20,14 +20,8 @@ class TemplateArithmetic : public ::testing::Test {
     std::string text;
     const runtime::Status failure = template_failure([&] {
       text = arithmetic(evaluator_, op, TemplateValue::from_json(a), TemplateValue::from_json(b))
-                 .repr(evaluator_);
+                 .repr(evaluator_.budget());
     });
-    return failure.ok() ? text : failure.message();
-  }
-  std::string formatted(const std::string& format, const ValueList& values, bool all_used = true) {
-    std::string text;
-    const runtime::Status failure =
-        template_failure([&] { text = format_percent(evaluator_, format, values, all_used); });
     return failure.ok() ? text : failure.message();
   }
 
@@ -64,25 +58,6 @@ TEST_F(TemplateArithmetic, PowersThatAreNoFloatAreRefused) {
   EXPECT_EQ(result(-8, "**", 0.5), "ValueError: complex numbers are not supported");
   EXPECT_EQ(result(-8.0, "**", 3.0), "-512.0");
   EXPECT_EQ(result(10.0, "**", 400), "OverflowError: (34, 'Numerical result out of range')");
-}
-
-TEST_F(TemplateArithmetic, FormatsHaveLimits) {
-  const TemplateValue one(std::int64_t{1});
-  EXPECT_EQ(formatted("%5d|%-5d|", {one, one}), "    1|1    |");
-  EXPECT_EQ(formatted("%1000001d", {one}), "% format: a width or precision of more than a million");
-  EXPECT_EQ(formatted("%.101f", {one}), "% format: more than 100 digits of a fraction");
-  EXPECT_EQ(formatted("%.100f", {one}), "1." + std::string(100, '0'));
-  EXPECT_EQ(formatted("%d", {TemplateValue(std::nan(""))}),
-            "ValueError: cannot convert float NaN to integer");
-  EXPECT_EQ(formatted("%d", {TemplateValue(1e300)}), "OverflowError: integer beyond 64 bits");
-}
-
-TEST_F(TemplateArithmetic, ValuesThatAreLeftOverAreAFailureWhereAllAreToBeUsed) {
-  const TemplateValue one(std::int64_t{1});
-  EXPECT_EQ(formatted("x", {one}),
-            "TypeError: not all arguments converted during string formatting");
-  EXPECT_EQ(formatted("x", {one}, /*all_used=*/false), "x");
-  EXPECT_EQ(formatted("%d %d", {one}), "TypeError: not enough arguments for format string");
 }
 
 }  // namespace

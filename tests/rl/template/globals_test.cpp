@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ class TemplateGlobals : public ::testing::Test {
     std::string text;
     const runtime::Status failure = template_failure([&] {
       const TemplateValue value = evaluator.call(find_global(evaluator, name), arguments);
-      text = name == "range" ? std::to_string(value.items().size()) : value.to_string(evaluator);
+      text = name == "range" ? std::to_string(value.items().size())
+                             : value.to_string(evaluator.budget());
     });
     return failure.ok() ? text : failure.message();
   }

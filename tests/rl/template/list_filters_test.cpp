@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ class ListFiltersTest : public ::testing::Test {
     const runtime::Status failure = template_failure([&] {
       const TemplateValue value =
           found->function(evaluator_, TemplateValue::from_json(input), arguments);
-      text = value.is_undefined() ? value.as_undefined().message : value.repr(evaluator_);
+      text = value.is_undefined() ? value.as_undefined().message : value.repr(evaluator_.budget());
     });
     return failure.ok() ? text : failure.message();
   }

@@ -26,6 +26,14 @@ TEST(RenderBudget, StopsWhatNeedsMoreThanThereIs) {
   EXPECT_EQ(failure_of([&] { budget.check_output(6); }), "rendering gives more than 5 bytes");
 }
 
+TEST(RenderBudget, CountsBytesAndCharactersThatAreLookedAt) {
+  RenderBudget budget({.steps_max = 10});
+  budget.charge_scan(5 * 32);
+  budget.charge_characters(5 * 4);
+  budget.charge_scan(31);
+  EXPECT_EQ(failure_of([&] { budget.charge_characters(4); }), "rendering takes more than 10 steps");
+}
+
 TEST(RenderBudget, CountsCallsThatAreUnderWay) {
   RenderBudget budget({.depth_max = 2});
   const TemplateDepthGuard first = budget.nest_call();
@@ -61,6 +69,19 @@ TEST(CallArguments, AreFoundByPositionOrName) {
             "TypeError: f() got an unexpected keyword argument 'b'");
   EXPECT_EQ(failure_of([&] { arguments.check("f", {}); }),
             "TypeError: f() takes at most 0 arguments (1 given)");
+}
+
+TEST(CallArguments, GiveTextOfAnyValueAndChargeIt) {
+  CallArguments arguments;
+  arguments.positional = {TemplateValue(std::int64_t{7})};
+  arguments.named = {{"b", TemplateValue::text("word")}, {"c", TemplateValue::undefined("no c")}};
+  RenderBudget budget({.steps_max = 1});
+  EXPECT_EQ(arguments.text(budget, 1, "b", ""), "word");
+  EXPECT_EQ(arguments.text(budget, 5, "d", "otherwise"), "otherwise");
+  EXPECT_EQ(failure_of([&] { arguments.text(budget, 2, "c", ""); }), "UndefinedError: no c");
+  EXPECT_EQ(arguments.text(budget, 0, "a", ""), "7");
+  EXPECT_EQ(failure_of([&] { arguments.text(budget, 0, "a", ""); }),
+            "rendering takes more than 1 steps");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rl/template/ast.h"
-#include "rl/template/evaluator.h"
+#include "rl/template/budget.h"
 
 namespace rl::testing {
 
@@ -31,13 +31,12 @@ inline ExprPtr variable(std::string name) { return tree(ExprKind::kName, std::mo
 
 /// The values, as a list prints them.
 inline std::string shown(const ValueList& values) {
-  TemplateEvaluator evaluator(nlohmann::ordered_json::object(), {});
-  return TemplateValue::list(values).repr(evaluator);
+  RenderBudget budget{TemplateLimits{}};
+  return TemplateValue::list(values).repr(budget);
 }
 inline std::string shown(const TemplateValue& value) {
-  TemplateEvaluator evaluator(nlohmann::ordered_json::object(), {});
-  return value.is_undefined() ? "undefined: " + value.as_undefined().message
-                              : value.repr(evaluator);
+  RenderBudget budget{TemplateLimits{}};
+  return value.is_undefined() ? "undefined: " + value.as_undefined().message : value.repr(budget);
 }
 
 /// "(+ a 1)": the operator or the kind's word, then the parts; "-" for a part that is not there.

@@ -57,7 +57,7 @@ TEST(SpaceOptions, ByteLevelClassesPutTheSpaceWhereTheFilesSay) {
   EXPECT_EQ(with_space_options("Qwen2Tokenizer", R"({"add_prefix_space": false})", with), without);
   EXPECT_EQ(with_space_options("Qwen2Tokenizer", "{}", with), with);
   EXPECT_EQ(with_space_options("GPT2Tokenizer", "{}", with), without)
-      << "GPT-2's class has an answer of its own";
+      << "GPT-2's class has another answer";
   EXPECT_EQ(with_space_options("PreTrainedTokenizer", R"({"add_prefix_space": false})", with), with)
       << "this class takes the tokenizer.json as it is";
 }

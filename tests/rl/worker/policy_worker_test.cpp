@@ -153,7 +153,7 @@ class PolicyWorkerTest : public ::testing::Test {
       lengths[rank] = summaries[rank].response_tokens;
     });
     auto plan = plan_mini_batches(shards, kSamples, lengths);
-    add_micro_batches(plan, sample_tokens(summaries),
+    add_micro_batches(plan, tokens_by_sample(summaries),
                       std::vector(lengths.size(), workers.front()->pass_limits()), cut);
     StepResult result;
     std::vector<Metrics> metrics(static_cast<std::size_t>(ranks));

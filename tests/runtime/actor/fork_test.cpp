@@ -81,9 +81,9 @@ TEST_F(ForkTest, TheChildIsRefusedWhileTheParentGetsItsAnswers) {
     refusals.expect("task", rt.get(rt.task(&twice, 2)).status());
     refusals.expect("gather", rt.objects().gather(std::vector{settled, pending}).status());
     refusals.expect("when_all", rt.get(rt.objects().when_all(std::vector{settled, pending})));
-    refusals.expect("kv_put", rt.kv().put("k", "v"));
-    refusals.expect("kv_get", rt.kv().get("k").status());
-    refusals.expect("kv_add", rt.kv().add("n", 1).status());
+    refusals.expect("kv().put", rt.kv().put("k", "v"));
+    refusals.expect("kv().get", rt.kv().get("k").status());
+    refusals.expect("kv().add", rt.kv().add("n", 1).status());
     refusals.expect("cluster_state", rt.cluster().state().status());
     refusals.expect("refs", rt.objects().list().status());
     refusals.expect("when_dead", rt.get(rt.when_dead(actor)).status());

@@ -1,4 +1,4 @@
-// Plain functions as tasks, on leased workers.
+// Plain functions as tasks, on borrowed workers.
 #include <cmath>
 #include <fstream>
 #include <numeric>

@@ -72,15 +72,15 @@ TEST_F(WaitingTiming, AsCompletedTakesThousandsOneByOneInLinearTime) {
 }
 
 TEST_F(WaitingTest, AsCompletedLetsGoOfWhatItHandsOut) {
-  auto lease = std::make_shared<int>(0);
+  auto loan = std::make_shared<int>(0);
   ObjectValue value;
-  value.lease = lease;
+  value.loan = loan;
   std::vector<ObjectRef<void>> refs;
   refs.emplace_back(ObjectState::ready(nullptr, std::move(value)));
   auto completions = rt_->objects().as_completed(std::move(refs));
-  EXPECT_EQ(lease.use_count(), 2);
+  EXPECT_EQ(loan.use_count(), 2);
   completions.next();
-  EXPECT_EQ(lease.use_count(), 1);
+  EXPECT_EQ(loan.use_count(), 1);
 }
 
 TEST_F(WaitingTest, WhenAllSettlesWithTheLastOrTheFirstFailure) {

@@ -176,18 +176,18 @@ class FakeCallObjects final : public CallObjects {
     if (!full.ok()) return full;
     ObjectValue value;
     value.bytes = encoder.to_buffer();
-    value.refs = encoder.take_refs();
+    value.refs = referred_objects(encoder.take_refs());
     return value;
   }
   Status decode_reply(const Buffer& meta, Buffer payload,
-                      const std::function<std::shared_ptr<const void>()>& make_lease,
+                      const std::function<std::shared_ptr<const void>()>& make_loan,
                       CallReply* reply, ObjectValue* value) override {
-    return runtime::decode_reply(meta, std::move(payload), context_, make_lease, reply, value);
+    return runtime::decode_reply(meta, std::move(payload), context_, make_loan, reply, value);
   }
   Result<ObjectValue> decode_stream_item(
       const Buffer& meta, Buffer payload,
-      const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_lease) override {
-    return runtime::decode_stream_item(meta, std::move(payload), context_, make_lease);
+      const std::function<std::shared_ptr<const void>(std::uint64_t)>& make_loan) override {
+    return runtime::decode_stream_item(meta, std::move(payload), context_, make_loan);
   }
   void linger(std::vector<ObjectValue> lent) override {
     lingering += static_cast<int>(lent.size());

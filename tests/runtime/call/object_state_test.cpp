@@ -107,14 +107,14 @@ TEST_F(ObjectStateTest, ShutDownEndsWaiting) {
   other.join();
 }
 
-TEST_F(ObjectStateTest, LeaseGoesWithTheState) {
-  auto lease = std::make_shared<int>(1);
+TEST_F(ObjectStateTest, TheLoanGoesWithTheState) {
+  auto loan = std::make_shared<int>(1);
   ObjectValue value = test::small_value(1);
-  value.lease = lease;
+  value.loan = loan;
   auto state = ObjectState::ready(context, std::move(value));
-  EXPECT_EQ(lease.use_count(), 2);
+  EXPECT_EQ(loan.use_count(), 2);
   state.reset();
-  EXPECT_EQ(lease.use_count(), 1);
+  EXPECT_EQ(loan.use_count(), 1);
 }
 
 TEST_F(ObjectStateTest, CountsObjectsThatAreNotInAStore) {

@@ -7,9 +7,9 @@
 namespace runtime {
 namespace {
 
-ObjectValue leased(std::shared_ptr<const void> lease) {
+ObjectValue lent(std::shared_ptr<const void> loan) {
   ObjectValue value;
-  value.lease = std::move(lease);
+  value.loan = std::move(loan);
   return value;
 }
 
@@ -33,12 +33,12 @@ TEST(CallNumbers, EndsInAnyOrder) {
 TEST(ResultLeases, ArgumentsAreKeptUntilTakenBack) {
   ResultLeases leases;
   auto kept = std::make_shared<int>(1);
-  leases.lend(1, leased(kept));
-  leases.lend(2, leased(kept));
+  leases.lend(1, lent(kept));
+  leases.lend(2, lent(kept));
   EXPECT_TRUE(leases.lends_arguments());
-  EXPECT_EQ(leases.take_back(3).lease, nullptr);
-  EXPECT_EQ(leases.take_back(1).lease, kept);
-  EXPECT_EQ(leases.take_back(1).lease, nullptr);
+  EXPECT_EQ(leases.take_back(3).loan, nullptr);
+  EXPECT_EQ(leases.take_back(1).loan, kept);
+  EXPECT_EQ(leases.take_back(1).loan, nullptr);
   EXPECT_EQ(leases.take_all_back().size(), 1u);
   EXPECT_FALSE(leases.lends_arguments());
   EXPECT_EQ(kept.use_count(), 1);

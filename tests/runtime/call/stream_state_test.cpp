@@ -109,18 +109,18 @@ TEST_F(StreamStateTest, AProcessThatEndsReadsNoMore) {
 
 TEST_F(StreamStateTest, WhatIsAbandonedIsDropped) {
   const auto stream = make();
-  const auto lease = std::make_shared<int>();
+  const auto loan = std::make_shared<int>();
   const auto put = [&] {
     ObjectValue value = small_value(1);
-    value.lease = lease;
+    value.loan = loan;
     stream->put(std::move(value));
   };
   put();
-  EXPECT_EQ(lease.use_count(), 2);
+  EXPECT_EQ(loan.use_count(), 2);
   stream->abandon();
-  EXPECT_EQ(lease.use_count(), 1);
+  EXPECT_EQ(loan.use_count(), 1);
   put();
-  EXPECT_EQ(lease.use_count(), 1);
+  EXPECT_EQ(loan.use_count(), 1);
 }
 
 TEST_F(StreamStateTest, TellsItsActorWhatWasTakenHalfAWindowAtATime) {

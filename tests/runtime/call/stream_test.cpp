@@ -25,11 +25,11 @@ class CallerStreamTest : public test::CallerTest {
   }
   /// Puts a value, and returns what goes when the value does.
   static std::weak_ptr<int> put(StreamState& state, int number) {
-    auto lease = std::make_shared<int>(number);
+    auto loan = std::make_shared<int>(number);
     ObjectValue value = small_value(number);
-    value.lease = lease;
+    value.loan = loan;
     state.put(std::move(value));
-    return lease;
+    return loan;
   }
 };
 

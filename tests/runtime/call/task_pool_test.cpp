@@ -9,7 +9,7 @@ using test::FakeWorker;
 
 class TaskPoolTest : public test::CallerTest {
  protected:
-  /// A lease that was asked for.
+  /// A worker that was asked for.
   struct Ask {
     ResourceMap resources;
     PendingActor pending;
@@ -25,9 +25,9 @@ class TaskPoolTest : public test::CallerTest {
   }
 
   void make_pool(TaskPoolOptions options = {.idle_max = std::chrono::hours(1)}) {
-    TaskPool::Leases leases;
-    leases.ask = [this](const ResourceMap& resources,
-                        std::chrono::milliseconds) -> Result<PendingActor> {
+    TaskPool::WorkerSource workers;
+    workers.ask = [this](const ResourceMap& resources,
+                         std::chrono::milliseconds) -> Result<PendingActor> {
       std::lock_guard lock(mutex_);
       if (!refusal_.ok()) return refusal_;
       PendingActor pending{ActorId::random(), std::make_shared<ObjectState>(nullptr),
@@ -35,12 +35,12 @@ class TaskPoolTest : public test::CallerTest {
       asks_.push_back({resources, pending});
       return pending;
     };
-    leases.give_back = [this](ActorId actor) {
+    workers.give_back = [this](ActorId actor) {
       std::lock_guard lock(mutex_);
       given_back_.push_back(actor);
     };
     pool_ = std::make_shared<TaskPool>(
-        context_, [] { return ActorInstance{}; }, std::move(leases), options);
+        context_, [] { return ActorInstance{}; }, std::move(workers), options);
   }
   ObjectStatePtr submit(const TaskOptions& options = {}) {
     return pool_->submit(&function_, {}, options);
@@ -49,7 +49,7 @@ class TaskPoolTest : public test::CallerTest {
     std::lock_guard lock(mutex_);
     return std::exchange(asks_, {});
   }
-  /// Waits for the next lease that is asked for.
+  /// Waits for the next worker that is asked for.
   Ask next_ask() {
     EXPECT_TRUE(support::eventually([&] {
       std::lock_guard lock(mutex_);
@@ -86,7 +86,7 @@ class TaskPoolTest : public test::CallerTest {
   std::mutex mutex_;  // guards what follows
   std::vector<Ask> asks_;
   std::vector<ActorId> given_back_;
-  Status refusal_;  // of leases
+  Status refusal_;  // of workers
 };
 
 TEST_F(TaskPoolTest, ATaskRunsOnAWorkerThatHasItsResources) {
@@ -159,7 +159,7 @@ TEST_F(TaskPoolTest, ATaskWithoutAWorkerEndsInTimeWithWhatWasMissing) {
   EXPECT_EQ(failure_of(hurried), resource_exhausted("task resize: no node has 1 CPU"));
 }
 
-TEST_F(TaskPoolTest, ATaskThatNoLeaseIsAnsweredForEndsAtItsDeadline) {
+TEST_F(TaskPoolTest, ATaskThatGetsNoWorkerEndsAtItsDeadline) {
   make_pool();
   ObjectStatePtr waits = submit({.timeout = std::chrono::milliseconds(20)});
   EXPECT_EQ(failure_of(waits).code(), ErrorCode::kDeadlineExceeded);

@@ -23,7 +23,7 @@ class WatchTest : public test::QueryTest {
       std::lock_guard lock(mutex_);
       all_.push_back(std::move(what));
     }
-    /// Waits for so many.
+    /// Waits for N of them.
     std::vector<std::string> first(std::size_t count) {
       EXPECT_TRUE(support::eventually([&] {
         std::lock_guard lock(mutex_);

@@ -24,7 +24,7 @@ enum class Op : char {
   kCreate = 'c',   // an anonymous actor is made, called and killed
   kPut = 'p',      // a pair is written. key, value
   kGet = 'g',      // a pair is read
-  kSum = 's',      // kv_add of 1; value: the sum
+  kSum = 's',      // 1 is added to a key; value: the sum
   kPublish = 'v',  // value: the version
   kGang =
       'w',  // the cluster's account of the client's placement group and its actors. key: the group

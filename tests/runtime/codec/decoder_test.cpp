@@ -1,4 +1,4 @@
-// What malformed bytes do to a decoder. That values come back: codec_test.cpp.
+// A decoder and malformed bytes. That values come back: codec_test.cpp.
 #include "runtime/codec/decoder.h"
 
 #include <gtest/gtest.h>

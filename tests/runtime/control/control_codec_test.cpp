@@ -211,7 +211,8 @@ std::vector<ObserveControl> all_observe_requests() {
           control::Trace{std::chrono::milliseconds(1500), true},
           control::ReadClock{},
           control::MeasurePeer{"10.0.0.1:6399", 1 << 20},
-          control::Sink{std::string("\0bytes", 6)}};
+          control::Sink{std::string("\0bytes", 6)},
+          control::ReadStart{ActorId::random()}};
 }
 
 std::vector<ObserveAnswer> all_observe_answers() {

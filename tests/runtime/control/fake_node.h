@@ -21,7 +21,7 @@
 
 namespace runtime {
 
-/// A real port and real connections, on a loop of its own. Not to be used on that loop, where
+/// A real port and real connections, on a separate loop. Not to be used on that loop, where
 /// nothing else is said.
 class FakeNode {
  public:

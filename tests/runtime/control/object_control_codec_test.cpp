@@ -1,5 +1,5 @@
-// What comes in about objects, as some program may have written it. That values come back equal:
-// control_codec_test.cpp.
+// Decoding of messages about objects, as some program may have written them. That values come back
+// equal: control_codec_test.cpp.
 #include "runtime/control/object_control_codec.h"
 
 #include <capnp/message.h>

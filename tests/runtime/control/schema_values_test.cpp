@@ -1,4 +1,4 @@
-// What comes in from outside as a value of the cluster: bounds, defaults, and what is refused. That
+// Decoding of the cluster's values from outside: bounds, defaults, and what is refused. That
 // values come back equal: control_codec_test.cpp.
 #include "runtime/control/schema_values.h"
 
@@ -9,23 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/runtime/control/written.h"
+
 namespace runtime {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// A message of one value, as some program may have written it.
-template <class Schema>
-struct Written {
-  capnp::MallocMessageBuilder builder;
-  mutable typename Schema::Builder to = builder.initRoot<Schema>();
-
-  template <class T>
-  explicit Written(const T& value) {
-    schema_values::store(value, to);
-  }
-  auto read() const { return schema_values::load(to.asReader()); }
-};
 
 TEST(SchemaValues, AnIdIsWholeOrNone) {
   const std::string whole(16, '\7'), part(15, '\7'), more(17, '\7');

@@ -1,4 +1,4 @@
-// What a process asks of the system in its own name, and of the simulation where it is simulated.
+// Requests of a process to the system in its own name, and to the simulation where it is simulated.
 #include "runtime/core/end_process.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Jobs that wait for a place of their own.
+// Jobs that wait for reserved places.
 #include "runtime/head/job_place.h"
 
 #include "parts_fixture.h"

@@ -1,4 +1,4 @@
-// What keeps a node that is drained.
+// The contents of a node that delay the end of its drain.
 #include "runtime/head/node_contents.h"
 
 #include "parts_fixture.h"

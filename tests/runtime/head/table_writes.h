@@ -1,4 +1,4 @@
-// What a table of the head gives a journal to write.
+// The writes that a table of the head gives a journal.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -17,6 +17,8 @@ class ActorStartsTest : public ::testing::Test {
     callbacks.find_program = [this](const DriverInfo&, const std::string&, Deadline,
                                     ProgramFiles::Found found) {
       found_ = std::move(found);
+      troubles_.push_back(starts_->trouble(actor_));
+      EXPECT_EQ(starts_->trouble(ActorId::random()), "");
       if (program_) found_(*program_);
     };
     callbacks.begin = [this](const ActorStarts::StartPtr& start, const LocalProgram&) {
@@ -64,6 +66,7 @@ class ActorStartsTest : public ::testing::Test {
   std::optional<Result<LocalProgram>> program_ = Result<LocalProgram>(LocalProgram{});
   ProgramFiles::Found found_;
   int failures_ = 0;
+  std::vector<std::string> troubles_;  // before each try
   std::vector<Status> answers_;
   std::unique_ptr<ActorStarts> starts_;
 };
@@ -74,6 +77,18 @@ TEST_F(ActorStartsTest, TriesAgainWhatTheMachineLacksForAMoment) {
   EXPECT_TRUE(wait().ok());
   EXPECT_EQ(answers_.size(), 1u);
   EXPECT_EQ(starts_->size(), 0u);
+}
+
+TEST_F(ActorStartsTest, SaysWhatAStartLacksUntilItBegins) {
+  failures_ = 2;
+  add();
+  EXPECT_TRUE(wait().ok());
+  EXPECT_EQ(troubles_, (std::vector<std::string>{"", "no room (tried 1 time so far)",
+                                                 "no room (tried 2 times so far)"}));
+  on_loop(loop_, [&] {
+    EXPECT_EQ(starts_->trouble(actor_), "") << "it has begun";
+    return 0;
+  });
 }
 
 TEST_F(ActorStartsTest, GivesUpOnWhatDoesNotPass) {

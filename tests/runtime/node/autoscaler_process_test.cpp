@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "runtime/transport/blocking.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 /// What is left when a shell with that program has been told to end. It is to make "$4.ready" once
@@ -25,9 +25,9 @@ std::string left_by(const std::string& script) {
   options.stop_time = seconds(20);
   auto process = on_loop(loop, [&] { return std::make_unique<AutoscalerProcess>(loop, options); });
   EXPECT_TRUE(on_loop(loop, [&] { return process->start(); }).ok());
+  EXPECT_TRUE(support::eventually(
+      [&] { return std::filesystem::exists(folder.path() / "logs" / "autoscaler-left.ready"); }));
   Event ended(loop);
-  while (!std::filesystem::exists(folder.path() / "logs" / "autoscaler-left.ready"))
-    (void)loop.run_until(ended, deadline_after(milliseconds(5)));
   std::string left;
   on_loop(loop, [&] {
     process->end([&](std::string text) {

@@ -1,13 +1,17 @@
 // Ends of jobs: by themselves, stopped, with their node, and what is left then.
 #include <csignal>
 
+#include "runtime/control/job_client.h"
 #include "runtime/process/session.h"
+#include "runtime/transport/blocking.h"
 #include "tests/runtime/node/job_fixture.h"
-#include "tests/support/pauses.h"
+#include "tests/runtime/node/program.h"
 #include "tests/support/process_limit.h"
 
 namespace runtime {
 namespace {
+
+using std::chrono::seconds;
 
 TEST_F(Job, StopEndsTheWholeGroupAndItsActors) {
   start_head();
@@ -118,6 +122,9 @@ TEST_F(Job, IsStoppedThoughItsNodeIsNotBackAtARestartedHead) {
   const SessionInfo node = session_of(start_node(head));
   const std::string id = submit({"--address", node.address, "--", "sleep", "1000"});
   ASSERT_TRUE(eventually([&] { return job(id)["state"] == "running"; }));
+  const JobId job_id = *JobId::from_hex(id);
+  auto driver = TestDriver::connect(head);
+  ASSERT_TRUE(driver.ok()) << driver.status().message();
   const int process = head_of(session_of(head).pid);
   ASSERT_GT(process, 0);
   ::kill(node.pid, SIGSTOP);
@@ -126,12 +133,23 @@ TEST_F(Job, IsStoppedThoughItsNodeIsNotBackAtARestartedHead) {
     const int again = head_of(session_of(head).pid);
     return again > 0 && again != process;
   }));
-  BackgroundCommand stop({program(), "job", "stop", id, "--address", head});
-  support::hold_for(std::chrono::seconds(1));  // what is refused is so at once
+  JobClient jobs((*driver)->client());
+  Event answered((*driver)->loop());
+  Status stopped;
+  jobs.cancel(job_id, deadline_after(seconds(20)), [&](Status status) {
+    stopped = std::move(status);
+    answered.set();
+  });
+  // Requests reach the head in order, and a refusal is sent at once: before this one's answer.
+  const auto found =
+      wait_for<JobInfo>((*driver)->loop(), deadline_after(seconds(20)),
+                        [&](auto done) { jobs.query(job_id, deadline_after(seconds(20)), done); });
+  EXPECT_TRUE(found.ok() && found->running) << found.status().message();
+  EXPECT_FALSE(answered.is_set()) << "its node is not back";
   ::kill(node.pid, SIGCONT);
-  const CommandResult stopped = stop.finish();
-  EXPECT_EQ(stopped.code, 0) << stopped.err;
-  EXPECT_EQ(job(id)["state"], "stopped");
+  EXPECT_TRUE((*driver)->loop().run_until(answered, deadline_after(seconds(30))));
+  EXPECT_TRUE(stopped.ok()) << stopped.message();
+  EXPECT_EQ(wait_for_end(id)["state"], "stopped");
 }
 
 // A job behind a wrapper script that knows nothing of signals, as the shell's is.

@@ -31,6 +31,9 @@ class FakeWorkers final : public WorkerView {
   }
   std::vector<control::ActorInstance> serving() const override { return served; }
   std::size_t starting() const override { return 3; }
+  std::string start_trouble(ActorId actor) const override {
+    return actor == lacking ? "no room for another process" : "";
+  }
   const WorkerPoolStats& stats() const override { return counted; }
 
   /// One that is this process.
@@ -44,6 +47,7 @@ class FakeWorkers final : public WorkerView {
 
   WorkerList workers;
   std::vector<control::ActorInstance> served;
+  ActorId lacking = ActorId::random();
   WorkerPoolStats counted;
 };
 
@@ -201,6 +205,9 @@ TEST_F(NodeIntrospectionTest, AnswersTheSmallQuestions) {
   EXPECT_GT(clock["wall_s"], 0);
   Numbers taken = seen<Numbers>(ask(control::Sink{"12345"}));
   EXPECT_EQ(taken["bytes"], 5);
+  EXPECT_EQ(seen<std::string>(ask(control::ReadStart{workers_.lacking})),
+            "no room for another process");
+  EXPECT_EQ(seen<std::string>(ask(control::ReadStart{ActorId::random()})), "");
   EXPECT_EQ(status(ask(control::ReadHead{})).code(), ErrorCode::kUnimplemented);
 }
 

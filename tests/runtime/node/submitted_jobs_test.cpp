@@ -3,6 +3,7 @@
 #include "runtime/transport/blocking.h"
 #include "tests/runtime/node/fake_head.h"
 #include "tests/runtime/transport/fixture.h"
+#include "tests/support/on_loop.h"
 
 namespace runtime {
 namespace {
@@ -43,9 +44,7 @@ class SubmittedJobsTest : public ::testing::Test {
     });
   }
   control::EndJob wait_for_end() {
-    Event passed(pair_.server_loop);
-    while (on_loop(pair_.server_loop, [&] { return head_.waiting(); }) == 0)
-      (void)pair_.server_loop.run_until(passed, deadline_after(milliseconds(5)));
+    EXPECT_TRUE(comes_true(pair_.server_loop, [&] { return head_.waiting() > 0; }));
     return on_loop(pair_.server_loop, [&] { return head_.next<control::EndJob>(); });
   }
 

@@ -11,6 +11,7 @@
 #include "runtime/process/file_util.h"
 #include "runtime/process/log_file.h"
 #include "runtime/transport/blocking.h"
+#include "tests/support/on_loop.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
@@ -197,16 +198,10 @@ TEST_F(SmallDisk, LeavesTheReserveOfADiskThatOthersFillAndGoesOnAfterwards) {
     return 0;
   });
   fs::remove(disk_.path() / "filler");
-  const Deadline patience = deadline_after(std::chrono::seconds(10));
-  bool written = false;
-  while (!written && steady_now() < patience) {
-    on_loop(loop_, [&] {
-      open_[0]->append("after\n");
-      written = open_[0]->lost_bytes() == 0;
-      return 0;
-    });
-  }
-  EXPECT_TRUE(written);
+  EXPECT_TRUE(comes_true(loop_, [&] {
+    open_[0]->append("after\n");
+    return open_[0]->lost_bytes() == 0;
+  }));
   EXPECT_NE(
       read_file(logs() / "worker-1.log", 8 * kMegabyte)->find("could not be written here]\nafter"),
       std::string::npos);

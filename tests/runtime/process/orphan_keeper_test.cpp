@@ -12,7 +12,7 @@
 namespace runtime {
 namespace {
 
-/// A process that leaves an orphan with a copy of the pipe, in a session of its own.
+/// A process that leaves an orphan with a copy of the pipe, in a separate session.
 void leave_orphan() {
   if (::fork() != 0) return;
   ::setsid();

@@ -42,7 +42,7 @@ class ChannelPair {
 
  private:
   static std::shared_ptr<Channel> channel_on(EventLoop& loop, int fd, PeerInfo peer) {
-    Channel::Socket socket(loop.context(), asio::generic::stream_protocol(AF_UNIX, 0), fd);
+    ConnectionSocket socket(loop.context(), asio::generic::stream_protocol(AF_UNIX, 0), fd);
     return std::make_shared<Channel>(loop, std::move(socket), std::make_unique<PlainStream>(true),
                                      std::move(peer), ChannelOptions{});
   }

@@ -34,7 +34,7 @@ class SocketTest : public ::testing::Test {
   Endpoint unix_endpoint() const { return *Endpoint::unix_socket(folder_.file("s")); }
   Status bind(Endpoint endpoint) { return bind_listener(context_, endpoint).status(); }
   std::shared_ptr<TimedSocket> timed_socket() {
-    return std::make_shared<TimedSocket>(context_, Channel::Socket(context_));
+    return std::make_shared<TimedSocket>(context_, ConnectionSocket(context_));
   }
   Status connect(const std::shared_ptr<TimedSocket>& timed, const Endpoint& endpoint) {
     std::optional<Status> connected;
@@ -157,7 +157,7 @@ TEST_F(SocketTest, OnlyStreamSocketsAreAdopted) {
 }
 
 TEST_F(SocketTest, AClosedConnectionHasNoPeer) {
-  Channel::Socket closed(context_);
+  ConnectionSocket closed(context_);
   EXPECT_EQ(peer_address(closed, {}), "a closed connection");
   EXPECT_EQ(peer_source(closed), "");
 }

@@ -165,19 +165,19 @@ TEST_F(ActorHostTest, AStopTellsTheCallThatRuns) {
   EXPECT_EQ(stage_.actors, 0);
 }
 
-TEST_F(ActorHostTest, ADrainedActorServesItsLineAndNoMore) {
+TEST_F(ActorHostTest, AnActorThatStopsAfterItsCallsServesItsLineAndNoMore) {
   make_host();
   ASSERT_TRUE(build().ok());
   Pending held = hold();
   Pending waits = send(&Performer::add, 1);
   await_arrival();
-  std::promise<void> drained;
-  host_->drain([&] { drained.set_value(); });
+  std::promise<void> stopped;
+  host_->stop_after_calls([&] { stopped.set_value(); });
   EXPECT_TRUE(answer(send(&Performer::add, 2)).gone);
   stage_.open();
   EXPECT_EQ(answer(std::move(held)).value, 100);
   EXPECT_EQ(answer(std::move(waits)).value, 101);
-  drained.get_future().wait();
+  stopped.get_future().wait();
   EXPECT_EQ(stage_.actors, 0);
 }
 

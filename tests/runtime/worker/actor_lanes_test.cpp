@@ -51,10 +51,10 @@ class ActorLanesTest : public ::testing::Test {
     for (Lane* lane : running_) --lane->active;
     running_.clear();
   }
-  Order drain() {
-    Order drained;
-    while (auto next = lanes_.drain()) drained.push_back(next->call.sequence);
-    return drained;
+  Order take_all() {
+    Order taken;
+    while (auto next = lanes_.take_any()) taken.push_back(next->call.sequence);
+    return taken;
   }
 
   EventLoop loop_;
@@ -100,7 +100,7 @@ TEST_F(ActorLanesTest, AMethodWhoseGroupTheActorWasNotGivenIsInTheDefaultLine) {
   push(kPlain, 2);
   push(999, 3);  // its class has none such
   EXPECT_EQ(begin_all(), Order{1});
-  EXPECT_EQ(drain(), (Order{2, 3}));
+  EXPECT_EQ(take_all(), (Order{2, 3}));
 }
 
 TEST_F(ActorLanesTest, LanesTakeTurns) {
@@ -124,7 +124,7 @@ TEST_F(ActorLanesTest, WhatIsPutBackComesBeforeWhatCameMeanwhile) {
   back.push(job(kIo, 2));
   lanes_.put_back(back);
   EXPECT_TRUE(back.empty());
-  EXPECT_EQ(drain(), (Order{4, 5, 1, 2, 3})) << "the default line first, each in its order";
+  EXPECT_EQ(take_all(), (Order{4, 5, 1, 2, 3})) << "the default line first, each in its order";
 }
 
 TEST_F(ActorLanesTest, ACallIsFoundAndTakenByItsConnectionAndNumber) {
@@ -142,18 +142,18 @@ TEST_F(ActorLanesTest, ACallIsFoundAndTakenByItsConnectionAndNumber) {
   EXPECT_EQ(taken->call.sequence, 2u);
   EXPECT_EQ(lanes_.find(caller_.near.get(), 2), nullptr);
   EXPECT_EQ(lanes_.take(caller_.near.get(), 2), nullptr);
-  EXPECT_EQ(drain(), Order{1});
+  EXPECT_EQ(take_all(), Order{1});
 }
 
-TEST_F(ActorLanesTest, AllAreDrainedWhetherTheyMayRunOrNot) {
+TEST_F(ActorLanesTest, AllAreTakenWhetherTheyMayRunOrNot) {
   configure(1, {{"io", 1}});
   push(kIo, 1);
   push(kIo, 2);
   push(kPlain, 3);
   begin_all();
   EXPECT_FALSE(lanes_.is_runnable());
-  EXPECT_EQ(drain(), Order{2});
-  EXPECT_EQ(lanes_.drain(), nullptr);
+  EXPECT_EQ(take_all(), Order{2});
+  EXPECT_EQ(lanes_.take_any(), nullptr);
 }
 
 }  // namespace

@@ -171,9 +171,9 @@ TEST_F(ActorTableTest, ANoticeCancelsACallInLine) {
 
 TEST_F(ActorTableTest, CallersHearThatTheActorIsDrainedTheLaterOnesToo) {
   ASSERT_TRUE(build(7).ok());
-  std::promise<void> drained;
-  on_loop([&] { table_->drain(actor_, 7, [&] { drained.set_value(); }); });
-  drained.get_future().wait();
+  std::promise<void> stopped;
+  on_loop([&] { table_->stop_after_calls(actor_, 7, [&] { stopped.set_value(); }); });
+  stopped.get_future().wait();
   EXPECT_TRUE(
       support::eventually([&] { return notices_.has(CallNotice::Kind::kDrained, actor_); }));
   EXPECT_EQ(stage_.actors, 0);

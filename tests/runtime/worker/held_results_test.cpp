@@ -17,7 +17,7 @@ class HeldResultsTest : public ::testing::Test {
   ObjectValue value(std::function<void()> on_drop = [] {}) {
     ++held_;
     ObjectValue made;
-    made.lease = std::shared_ptr<const void>(this, [this, on_drop](const void*) {
+    made.loan = std::shared_ptr<const void>(this, [this, on_drop](const void*) {
       --held_;
       on_drop();
     });

@@ -38,9 +38,6 @@ struct Waiter {
   const ObjectStatePtr object;
 };
 
-ConstructorEntry diarist_constructor{typeid(Diarist), "()", nullptr};
-ConstructorEntry waiter_constructor{typeid(Waiter), "()", nullptr};
-
 class HostContextTest : public test::WorkerPartTest {
  protected:
   HostContextTest() {
@@ -54,10 +51,9 @@ class HostContextTest : public test::WorkerPartTest {
     class_ = &diarist;
     waiter_ = &waiter;
   }
-  Result<std::shared_ptr<void>> make_actor(const ConstructorEntry& constructor) override {
-    if (&constructor == &diarist_constructor)
-      return std::shared_ptr<void>(std::make_shared<Diarist>(stage_));
-    EXPECT_EQ(&constructor, &waiter_constructor);
+  Result<std::shared_ptr<void>> make_actor(std::type_index type) override {
+    if (type == typeid(Diarist)) return std::shared_ptr<void>(std::make_shared<Diarist>(stage_));
+    EXPECT_EQ(type, std::type_index(typeid(Waiter)));
     return std::shared_ptr<void>(std::make_shared<Waiter>(object_));
   }
   Status build(ActorSpec spec) {
@@ -91,9 +87,9 @@ class HostContextTest : public test::WorkerPartTest {
   int call_diarist(int (Diarist::*method)(int), int number) {
     return answer(call(*caller_, {.actor = actor_}, method, number)).value;
   }
-  void drain() {
+  void stop_after_calls() {
     std::promise<void> ended;
-    host_->drain([&] { ended.set_value(); });
+    host_->stop_after_calls([&] { ended.set_value(); });
     ended.get_future().wait();
   }
 
@@ -102,10 +98,10 @@ class HostContextTest : public test::WorkerPartTest {
   std::shared_ptr<ActorHost> host_;
 };
 
-TEST_F(HostContextTest, AnActorThatIsDrainedSavesItsStateForItsNextLife) {
+TEST_F(HostContextTest, AnActorThatStopsAfterItsCallsSavesItsStateForItsNextLife) {
   ASSERT_TRUE(build(diarist()).ok());
   EXPECT_EQ(call_diarist(&Diarist::write, 7), 7);
-  drain();
+  stop_after_calls();
   const auto saved = host_process_.saved();
   ASSERT_EQ(saved.size(), 1u);
   EXPECT_EQ(saved[0].first.actor, actor_);
@@ -120,14 +116,14 @@ TEST_F(HostContextTest, OneThatIsNotStartedAgainSavesNothing) {
   ActorSpec spec = diarist();
   spec.max_restarts = 0;
   ASSERT_TRUE(build(std::move(spec)).ok());
-  drain();
+  stop_after_calls();
   EXPECT_TRUE(host_process_.saved().empty());
 }
 
 TEST_F(HostContextTest, AStateThatCannotBeSavedDoesNotKeepItsActor) {
   ASSERT_TRUE(build(diarist()).ok());
   EXPECT_EQ(call_diarist(&Diarist::write, -1), -1);
-  drain();
+  stop_after_calls();
   EXPECT_TRUE(host_process_.saved().empty());
 }
 

@@ -14,7 +14,9 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <typeindex>
 #include <utility>
 #include <vector>
 
@@ -111,8 +113,8 @@ class Performer {
   int total_ = 0;
 };
 
-/// Its functions are never called: a test's ActorMaker makes the actors.
-inline ConstructorEntry performer_constructor{typeid(Performer), "()", nullptr};
+/// What the tests' actors are made from: nothing.
+inline constexpr std::string_view kNoArguments = "()";
 
 /// The specification of an actor that is made of nothing.
 inline ActorSpec spec_of(ActorId actor, std::string class_name,
@@ -120,8 +122,7 @@ inline ActorSpec spec_of(ActorId actor, std::string class_name,
   ActorSpec spec;
   spec.actor = actor;
   spec.class_name = std::move(class_name);
-  auto constructor =
-      encode_constructor(std::string(performer_constructor.signature), ObjectValue{}, execution);
+  auto constructor = encode_constructor(std::string(kNoArguments), ObjectValue{}, execution);
   EXPECT_TRUE(constructor.ok());
   spec.constructor_args = *std::move(constructor);
   return spec;
@@ -209,19 +210,20 @@ class WorkerPartTest : public ::testing::Test {
   }
 
   /// Makes the test's actors: performers, where it says nothing else.
-  virtual Result<std::shared_ptr<void>> make_actor(const ConstructorEntry& constructor) {
-    EXPECT_EQ(&constructor, &performer_constructor);
+  virtual Result<std::shared_ptr<void>> make_actor(std::type_index type) {
+    EXPECT_EQ(type, std::type_index(typeid(Performer)));
     if (!stage_.refusal.ok()) return stage_.refusal;
     return std::shared_ptr<void>(std::make_shared<Performer>(stage_));
   }
   std::shared_ptr<const HostContext> context(ActorHostOptions options = {}) {
     registry_.seal();
-    const auto make = [this](const ConstructorEntry& constructor, Decoder&, Deadline) {
-      return make_actor(constructor);
+    const auto makers = [this](std::type_index type, std::string_view signature) -> ActorMaker {
+      EXPECT_EQ(signature, kNoArguments);
+      return [this, type](Decoder&, Deadline) { return make_actor(type); };
     };
     return std::shared_ptr<const HostContext>(new HostContext{
         loop_, registry_, nullptr, objects_.blocked_calls, objects_.shut_down, call_objects_,
-        objects_.get(), host_process_, host_process_, *executor_, make, options});
+        objects_.get(), host_process_, host_process_, *executor_, makers, options});
   }
 
   /// Sends a call to the far end of `caller`.

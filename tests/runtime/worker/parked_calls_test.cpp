@@ -96,14 +96,14 @@ TEST_F(ParkedCallsTest, ACallIsTakenOutOfWhicheverLineItIsIn) {
   EXPECT_EQ(release(other_, nullptr), Order{1});
 }
 
-TEST_F(ParkedCallsTest, AllAreDrained) {
+TEST_F(ParkedCallsTest, AllAreTaken) {
   hold(caller_, lane_);
   park(caller_, lane_, 1);
   park(other_, lane_, 2);
   hold(other_, another_lane_);
-  std::size_t drained = 0;
-  while (parked_.drain()) ++drained;
-  EXPECT_EQ(drained, 2u);
+  std::size_t taken = 0;
+  while (parked_.take_any()) ++taken;
+  EXPECT_EQ(taken, 2u);
   EXPECT_TRUE(parked_.empty()) << "nothing is held any more";
 }
 

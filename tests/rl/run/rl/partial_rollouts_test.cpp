@@ -50,9 +50,6 @@ TEST(PartialRollouts, ErrorsNameTheKey) {
   EXPECT_NE(message("algorithm.filter_groups.enable=true")
                 .find("algorithm.filter_groups.enable: must be false"),
             std::string::npos);
-  EXPECT_NE(
-      message("algorithm.adv_estimator=remax").find("algorithm.adv_estimator: must be another"),
-      std::string::npos);
   EXPECT_NE(message("actor_rollout_ref.hybrid_engine=false")
                 .find("actor_rollout_ref.hybrid_engine: must be true"),
             std::string::npos);

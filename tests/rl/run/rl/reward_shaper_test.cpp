@@ -50,7 +50,7 @@ TEST_F(RewardShaperTest, AScalerGoesOnFromWhatWasSaved) {
   RewardScaler scaler(options), restored(options);
   StepBatch first = scored(1, 3), here = scored(5, 6), there = scored(5, 6);
   scaler.scale(first, metrics_);
-  CreditState state;
+  RewardState state;
   scaler.save(state);
   restored.restore(state);
   scaler.scale(here, metrics_);
@@ -73,7 +73,7 @@ TEST_F(RewardShaperTest, TheCoefficientMovesAfterItsStepAndIsSaved) {
   KlInReward kl(options), restored(options);
   StepBatch batch = scored(1, 3), next = scored(1, 3);
   EXPECT_EQ(*kl.penalize(batch, metrics_), 1.0);
-  CreditState state;
+  RewardState state;
   kl.save(state);
   EXPECT_NEAR(state.kl_coefficient, 1.02, 1e-12) << "a fifth more, times two of twenty samples";
   restored.restore(state);

@@ -89,23 +89,32 @@ class FakeSource final : public SampleSource {
   std::vector<std::tuple<fs::path, std::int64_t, std::int64_t>> restored;
 };
 
+/// Its state is a member of any kind; "bad" is refused.
 class FakeAssigner final : public CreditAssigner {
  public:
-  explicit FakeAssigner(std::vector<std::int64_t>& focus) : focus_(focus) {}
+  FakeAssigner(const char* name, ordered_json& value) : name_(name), value_(value) {}
   Status assign(StepBatch&, double, Credit&, StepTimer&) override {
     return runtime::internal_error("not asked for");
   }
-  void save(CreditState& state) const override { state.focus = focus_; }
-  void restore(const CreditState& state) override { focus_ = state.focus; }
+  ordered_json save() const override {
+    ordered_json state = ordered_json::object();
+    if (!value_.is_null()) state[name_] = value_;
+    return state;
+  }
+  Status restore(const ordered_json& state) override {
+    const ordered_json value = state.contains(name_) ? state.at(name_) : ordered_json();
+    if (value == ordered_json("bad")) return runtime::invalid_argument("it is bad");
+    value_ = value;
+    return {};
+  }
 
  private:
-  std::vector<std::int64_t>& focus_;
+  const char* name_;
+  ordered_json& value_;
 };
 
 class RlCheckpointTest : public ::testing::Test {
  protected:
-  static constexpr std::int64_t kRows = 10;
-
   static void SetUpTestSuite() {
     model_ = std::make_unique<support::TemporaryFolder>();
     const ToyModelOptions tiny{.layers = 1, .hidden_size = 16, .intermediate_size = 16};
@@ -115,7 +124,6 @@ class RlCheckpointTest : public ::testing::Test {
 
   RlCheckpointTest() {
     options_.seed = 5;
-    options_.estimator = &advantage_estimator("codapo");
     options_.kl_control = {.coefficient = 0.5, .adaptive = true};
     source_.at = position_after(2);
     fs::create_directories(folder_);
@@ -144,15 +152,15 @@ class RlCheckpointTest : public ::testing::Test {
   }
 
   // As of a process that has just begun, with the options of now. `scales`: rewards by those of
-  // the steps before.
-  void parts(bool scales = true) {
-    focus_.clear();
+  // the steps before. `assigner`: the name of what the assigner saves.
+  void parts(bool scales = true, const char* assigner = "focus") {
+    assigned_ = nullptr;
     feed_ = feed(config_);
     const auto scaler = scales ? std::optional<RewardScaler>(options_.reward_scaling)
                                : std::optional<RewardScaler>();
     credit_ = std::make_unique<CreditPhase>(SampleUseOptions{},
                                             RewardShaper(scaler, KlInReward(options_.kl_control)),
-                                            std::make_unique<FakeAssigner>(focus_));
+                                            std::make_unique<FakeAssigner>(assigner, assigned_));
     checkpoint_ = std::make_unique<RlCheckpoint>(config_, options_, identity_, models_, *feed_,
                                                  source_, *credit_);
   }
@@ -178,9 +186,9 @@ class RlCheckpointTest : public ::testing::Test {
   Result<SavedAt> restore(const ordered_json& state) {
     return checkpoint_->restore(folder_, state);
   }
-  CreditState credit() const {
-    CreditState state;
-    credit_->save(state);
+  RewardState rewards() const {
+    RewardState state;
+    credit_->shaper().save(state);
     return state;
   }
   // What restore() refuses before anything is loaded.
@@ -214,7 +222,7 @@ class RlCheckpointTest : public ::testing::Test {
   const ModelIdentity identity_{.name = "toy", .fingerprint = "f1"};
   FakeModels models_;
   FakeSource source_;
-  std::vector<std::int64_t> focus_;
+  ordered_json assigned_;
   std::unique_ptr<PromptFeed> feed_;
   std::unique_ptr<CreditPhase> credit_;
   std::unique_ptr<RlCheckpoint> checkpoint_;
@@ -222,10 +230,41 @@ class RlCheckpointTest : public ::testing::Test {
 };
 
 TEST_F(RlCheckpointTest, TheStateIsOfAllParts) {
-  credit_->restore({.kl_coefficient = 0.25,
-                    .rewards = {.steps = 3, .mean = 0.5, .square = 2.0},
-                    .focus = {1, 9}});
-  EXPECT_EQ(state(), saved());
+  credit_->shaper().restore(
+      {.kl_coefficient = 0.25, .statistics = {.steps = 3, .mean = 0.5, .square = 2.0}});
+  assigned_ = ordered_json::array({1, 9});
+  EXPECT_EQ(state().dump(), saved().dump()) << "in this order";
+}
+
+TEST_F(RlCheckpointTest, AnAssignersStateComesAfterTheRunsWhateverItsName) {
+  parts(/*scales=*/true, "averages");
+  assigned_ = {{"grpo", 0.5}};
+  ordered_json expected = saved();
+  expected.erase("focus");
+  expected["averages"] = {{"grpo", 0.5}};
+  expected["focus"] = ordered_json::array();  // as older versions wrote it for any estimator
+  expected["kl_coefficient"] = 0.5;
+  expected["rewards"] = {{"steps", 0}, {"mean", 0.0}, {"square", 0.0}};
+  EXPECT_EQ(state().dump(), expected.dump());
+  assigned_ = nullptr;
+  expected.erase("averages");
+  EXPECT_EQ(state().dump(), expected.dump()) << "it has none";
+}
+
+TEST_F(RlCheckpointTest, AStateThatItsAssignerRefusesLoadsNothing) {
+  assigned_ = "good";
+  ordered_json bad = saved();
+  bad["focus"] = "bad";
+  refuse(bad, "it is bad");
+  EXPECT_EQ(assigned_, ordered_json("good"));
+}
+
+using RlCheckpointDeathTest = RlCheckpointTest;
+
+TEST_F(RlCheckpointDeathTest, NoMemberOfTheRunIsAnAssigners) {
+  parts(/*scales=*/true, "step");
+  assigned_ = 8;
+  EXPECT_DEATH((void)state(), "contains");
 }
 
 TEST_F(RlCheckpointTest, ARunGoesOnWithWhatItSaved) {
@@ -237,7 +276,7 @@ TEST_F(RlCheckpointTest, ARunGoesOnWithWhatItSaved) {
   ASSERT_EQ(source_.restored.size(), 1u);
   EXPECT_EQ(source_.restored[0], std::tuple(folder_, 7, 1));
   EXPECT_EQ(feed_->position(), position_after(2));
-  EXPECT_EQ(focus_, (std::vector<std::int64_t>{1, 9}));
+  EXPECT_EQ(assigned_, ordered_json::array({1, 9}));
   EXPECT_EQ(state(), saved());
 }
 
@@ -260,7 +299,7 @@ TEST_F(RlCheckpointTest, WithoutACriticNoneIsLoaded) {
 TEST_F(RlCheckpointTest, WhatIsOfNoPartNowStaysAsItWasSaved) {
   parts(/*scales=*/false);
   ASSERT_TRUE(restore(saved()).ok());
-  EXPECT_EQ(credit().rewards, RewardStatistics{}) << "there is no such part";
+  EXPECT_EQ(rewards().statistics, RewardStatistics{}) << "there is no such part";
   EXPECT_EQ(state(), saved());
 }
 
@@ -268,44 +307,23 @@ TEST_F(RlCheckpointTest, OlderStatesHaveNeitherControllerNorStatistics) {
   ordered_json old = saved();
   for (const char* key : {"kl_coefficient", "rewards", "focus", "stage"}) old.erase(key);
   ASSERT_TRUE(restore(old).ok());
-  EXPECT_EQ(credit(), (CreditState{.kl_coefficient = 0.5}));
+  EXPECT_EQ(rewards(), (RewardState{.kl_coefficient = 0.5}));
+  EXPECT_EQ(assigned_, ordered_json());
 }
 
 TEST_F(RlCheckpointTest, NumbersOfAnotherKindCountAsNone) {
   ordered_json odd = saved();
   odd["kl_coefficient"] = "much";
   odd["rewards"] = {{"steps", 3}, {"mean", nullptr}};
-  odd["focus"] = nullptr;
   ASSERT_TRUE(restore(odd).ok());
-  EXPECT_EQ(credit(), (CreditState{.kl_coefficient = 0.5, .rewards = {.steps = 3}}));
+  EXPECT_EQ(rewards(), (RewardState{.kl_coefficient = 0.5, .statistics = {.steps = 3}}));
 }
 
 TEST_F(RlCheckpointTest, ACoefficientThatIsFixedIsTheConfigurations) {
   options_.kl_control.adaptive = false;
   parts();
   ASSERT_TRUE(restore(saved()).ok());
-  EXPECT_EQ(credit().kl_coefficient, 0.5);
-}
-
-TEST_F(RlCheckpointTest, FocusIsOfCodapoAlone) {
-  options_.estimator = &advantage_estimator("grpo");
-  parts();
-  ordered_json other = saved();
-  other["focus"] = ordered_json::array({kRows});  // rows that another run had
-  ASSERT_TRUE(restore(other).ok());
-  EXPECT_TRUE(focus_.empty());
-}
-
-TEST_F(RlCheckpointTest, FocusOnRowsThatTheDataDoesNotHaveIsRefused) {
-  for (const ordered_json& row : {ordered_json(kRows), ordered_json(-1), ordered_json("1"),
-                                  ordered_json(1.5), ordered_json(~std::uint64_t{0})}) {
-    ordered_json wrong = saved();
-    wrong["focus"] = ordered_json::array({0, row});
-    refuse(wrong, "its \"focus\" names rows that the data does not have");
-  }
-  ordered_json last = saved();
-  last["focus"] = ordered_json::array({kRows - 1});
-  EXPECT_TRUE(restore(last).ok());
+  EXPECT_EQ(rewards().kl_coefficient, 0.5);
 }
 
 TEST_F(RlCheckpointTest, AStateThatIsNotWholeIsRefused) {
@@ -350,6 +368,7 @@ TEST_F(RlCheckpointTest, WhatDoesNotLoadIsToldWithTheFolder) {
   const Status damaged = runtime::invalid_argument("weights: damaged");
   const Status told =
       runtime::invalid_argument("resuming from " + folder_.string() + ": weights: damaged");
+  assigned_ = "mine";
   models_.fails = {{"critic from critic", damaged}};
   EXPECT_NE(restore(saved()).status().message().find("the checkpoint has no critic"),
             std::string::npos);
@@ -363,7 +382,8 @@ TEST_F(RlCheckpointTest, WhatDoesNotLoadIsToldWithTheFolder) {
   models_.fails.clear();
   source_.failure = damaged;
   EXPECT_EQ(restore(saved()).status(), told);
-  EXPECT_EQ(credit(), (CreditState{.kl_coefficient = 0.5})) << "as before";
+  EXPECT_EQ(rewards(), (RewardState{.kl_coefficient = 0.5})) << "as before";
+  EXPECT_EQ(assigned_, ordered_json("mine")) << "as before";
   EXPECT_EQ(state()["rewards"]["steps"], 0);
 }
 

@@ -25,6 +25,7 @@ TEST_F(ScoreReaderTest, TheGreedyResponsesScoreIsTheBaselineOfItsPrompt) {
   FakeGenerate generate(batches_, 1, 2);
   reward_.of = [](std::int64_t prompt, std::int64_t) { return static_cast<double>(prompt) + 0.5; };
   GreedyBaseline reader(generate, reward_);
+  EXPECT_TRUE(reader.scores_others());
   ASSERT_TRUE(reader.compare(prompts_.batches, batch_, timer_).ok());
   EXPECT_EQ(batch_.all<double>([](const Sample& sample) { return *sample.baseline; }),
             (Numbers{0.5, 0.5, 1.5, 1.5}));
@@ -45,6 +46,7 @@ TEST_F(ScoreReaderTest, ComponentsStandInTheOrderOfTheirKeys) {
   batch_.for_each([](Sample& sample) { sample.extras = {{"a", 1.0}, {"b", 2.0}, {"c", 3.0}}; });
   batch_.shares[0].groups[0].samples[0].is_scored = false;
   ScoreComponents reader({"c", "a"}, "algorithm.gdpo_reward_keys", false);
+  EXPECT_FALSE(reader.scores_others());
   ASSERT_TRUE(reader.read(batch_).ok());
   const auto components =
       batch_.by_worker([](const Sample& sample) { return sample.components; })[0];

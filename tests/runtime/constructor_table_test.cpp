@@ -1,4 +1,4 @@
-#include "runtime/call/constructor_table.h"
+#include "runtime/constructor_table.h"
 
 #include <gtest/gtest.h>
 
