@@ -33,9 +33,8 @@ class VirtualMemory {
   virtual std::size_t most_bytes() const = 0;
 };
 
-/// Of a CUDA device by the driver's virtual memory management; of a device whose plugin of LibTorch
-/// is libtorch_NAME.so by the functions NAME_page_bytes, NAME_reserve, NAME_release, NAME_map and
-/// NAME_unmap of it (see PluginMemory). `kind`: "cuda", or NAME. Of one device there is one.
+/// Of a CUDA device by the driver's virtual memory management. Of a device with a plugin of LibTorch
+/// (libtorch_NAME.so) by functions of the plugin; see PluginMemory. `kind`: "cuda", or NAME. Of one device there is one.
 /// kUnimplemented: the device has none.
 runtime::Result<std::shared_ptr<VirtualMemory>> virtual_memory_of(const std::string& kind,
                                                                   int index);

@@ -11,7 +11,7 @@
 
 namespace rl {
 
-/// Gives a chat that has no system message one: the text of the row's column `system`, as
+/// Gives a chat that has no system message one. It is the text of the row's column `system`, as
 /// LLaMA-Factory has it next to ShareGPT's messages, or data.system_prompt. `messages`, which are
 /// not empty, stand in `column`. kInvalidArgument: the column is no text, or another text than the
 /// chat's own system message.

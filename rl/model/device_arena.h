@@ -12,8 +12,8 @@
 
 namespace rl {
 
-/// Views of the arena's tensor stay what they are while the memory behind them is away: a use at
-/// the wrong time is a fault of the device. It begins as taken as a whole, though only what
+/// Views of the arena's tensor stay what they are while the memory behind them is away. A use at the
+/// wrong time is a fault of the device. It begins as taken as a whole, though only what
 /// `there` names has memory, which holds anything. One thread at a time.
 class DeviceArena {
  public:

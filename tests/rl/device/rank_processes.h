@@ -1,5 +1,5 @@
-// Ranks that are processes of their own: on a device autograd has one thread in each process, and
-// ranks that share one would wait for each other in it.
+// Ranks that are processes. On a device autograd has one thread in each process, in which ranks of
+// one process would wait for each other.
 #pragma once
 
 #include <gtest/gtest.h>
