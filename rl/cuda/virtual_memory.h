@@ -33,9 +33,9 @@ class VirtualMemory {
   virtual std::size_t most_bytes() const = 0;
 };
 
-/// Of a CUDA device by the driver's virtual memory management. Of a device with a plugin of LibTorch
-/// (libtorch_NAME.so) by functions of the plugin; see PluginMemory. `kind`: "cuda", or NAME. Of one device there is one.
-/// kUnimplemented: the device has none.
+/// Of a CUDA device by the driver's virtual memory management. Of a device with a plugin of
+/// LibTorch (libtorch_NAME.so) by functions of the plugin; see PluginMemory. `kind`: "cuda", or
+/// NAME. Of one device there is one. kUnimplemented: the device has none.
 runtime::Result<std::shared_ptr<VirtualMemory>> virtual_memory_of(const std::string& kind,
                                                                   int index);
 

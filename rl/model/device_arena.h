@@ -12,9 +12,9 @@
 
 namespace rl {
 
-/// Views of the arena's tensor stay what they are while the memory behind them is away. A use at the
-/// wrong time is a fault of the device. It begins as taken as a whole, though only what
-/// `there` names has memory, which holds anything. One thread at a time.
+/// Views of the arena's tensor stay what they are while the memory behind them is away. A use at
+/// the wrong time is a fault of the device. It begins as taken as a whole, though only what `there`
+/// names has memory, which holds anything. One thread at a time.
 class DeviceArena {
  public:
   /// Errors: those of virtual_memory_of() and VirtualMemory.
