@@ -9,8 +9,7 @@ PATH is a model as `model.path` takes it. Each way to share its state is planned
 memory of any worker, as the step's metrics have it; both are in GB (10^9 bytes). "over" is by how
 much the peak lies above (+) or below (-) what was said. The dry run refuses a way where a model's
 heads cannot be dealt to the workers. It is then measured with fewer, and left out if two are too many.
-With a device the peak is that of the device's memory. "standin" is a device that every machine has; its
-folder, build/release/tests, has to be in LD_LIBRARY_PATH.
+With a device (cuda) the peak is that of the device's memory.
 """
 import argparse
 import json

@@ -79,9 +79,13 @@ void protect(void* memory, std::size_t bytes, int protection) {
     ::mprotect(memory, bytes, protection);
     return;
   }
-  for (std::size_t page = 0; page < found->second.mapped.size(); ++page)
-    if (found->second.mapped[page])
-      ::mprotect(found->first + page * kPageBytes, kPageBytes, protection);
+  const std::vector<bool>& mapped = found->second.mapped;
+  for (std::size_t page = 0; page < mapped.size(); ++page) {
+    const std::size_t first = page;
+    while (page < mapped.size() && mapped[page]) ++page;
+    if (page > first)
+      ::mprotect(found->first + first * kPageBytes, (page - first) * kPageBytes, protection);
+  }
 }
 
 // What the device has: STARLING_STANDIN_BYTES, as it is now.

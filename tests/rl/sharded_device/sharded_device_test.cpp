@@ -2,6 +2,8 @@
 // on the device.
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -10,15 +12,17 @@
 #include <string>
 #include <vector>
 
-#include "rank_processes.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/model/arena_units.h"
+#include "rl/model/device.h"
 #include "rl/model/tensor_span.h"
+#include "rl/plan/memory_plan.h"
 #include "rl/worker/frozen_model.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/sft_worker.h"
 #include "rl/worker/toy_model.h"
-#include "stand_in.h"
+#include "tests/rl/device/stand_in.h"
+#include "tests/rl/sharded_device/rank_processes.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rl {
@@ -36,6 +40,11 @@ class ShardedDevice : public testing::DeviceTest {
   ShardedDevice() {
     EXPECT_TRUE(
         make_toy_model(model(), {.layers = 3, .hidden_size = 64, .intermediate_size = 128}).ok());
+  }
+
+  void SetUp() override {
+    if (!testing::on_stand_in())
+      GTEST_SKIP() << "CUDA does not go on in a forked process: check_on_gpu.sh has such runs";
   }
 
   std::filesystem::path model() const { return folder_.file("model"); }
@@ -169,11 +178,45 @@ TEST_F(ShardedDevice, InAPassTwoUnitsOfTheWeightsAreThere) {
     learn(worker, rank, 1);
     const std::int64_t most = learner.most_weights_there();
     EXPECT_GT(most, 0);
-    if (!testing::on_stand_in()) return;  // whose pages are small
     const std::int64_t page = (16 << 10) / sizeof(float);
     EXPECT_LE(most, two + 4 * page);
     EXPECT_LT(most, parameters.arena_size());
   });
+}
+
+// Of a model whose weights are most of what is there, with few pages on the borders of units.
+TEST_F(ShardedDevice, PeaksAreWhatIsPlanned) {
+  const std::filesystem::path large = folder_.file("large");
+  ASSERT_TRUE(
+      make_toy_model(large, {.layers = 4, .hidden_size = 256, .intermediate_size = 1024}).ok());
+  for (const ZeroLevel level :
+       {ZeroLevel::kNone, ZeroLevel::kMoments, ZeroLevel::kGradients, ZeroLevel::kWeights}) {
+    SftWorkerOptions of_level = options(level);
+    of_level.model = large;
+    on_ranks(of_level, [&](SftWorker& worker, int rank) {
+      learn(worker, rank, 1);
+      const Transformer& there = worker.learner().model();
+      const auto tokens =
+          static_cast<std::int64_t>(2 * rows_of(rank).ids.values.size() / kRowsPerRank);
+      const RoleMemory role{"worker", kShardingRanks,
+                            training_memory(there.config(), {.forward_tokens = tokens,
+                                                             .output_tokens = tokens,
+                                                             .positions = 16,
+                                                             .workers = kShardingRanks,
+                                                             .zero = level,
+                                                             .on_device = true})};
+      const DeviceMemory planned = device_memory(role, /*context=*/0);
+      const double said = static_cast<double>(planned.always + planned.at_work);
+      const auto peak = peak_device_bytes(there.parameters().arena().device());
+      ASSERT_TRUE(peak);
+      const double over = static_cast<double>(*peak) / said - 1.0;
+      RecordProperty("over", std::to_string(over));
+      if (rank == 0)
+        std::printf("level %d: %.1f MB, %.1f said, %+.1f %%\n", static_cast<int>(level),
+                    static_cast<double>(*peak) / 1e6, said / 1e6, 100 * over);
+      EXPECT_LT(std::abs(over), 0.1) << "level " << static_cast<int>(level);
+    });
+  }
 }
 
 TEST_F(ShardedDevice, WhatRanksSaveOneRankOnTheCpuReads) {
