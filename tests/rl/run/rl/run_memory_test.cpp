@@ -265,13 +265,12 @@ TEST_F(RunMemoryTest, FrozenRolesMayBeKeptOnce) {
   config_ =
       config({"actor_rollout_ref.ref." + level, "actor_rollout_ref.ref.fsdp_config.fsdp_size=1"});
   EXPECT_EQ(parts_of(role("reference").parts).count("gathered units"), 0u) << "groups of one";
+  config_ = config({"trainer.device=cuda"});
+  const Result<RunMemory> all_there = count();
   config_ = config({"actor_rollout_ref.ref." + level, "trainer.device=cuda"});
-  const Result<RunMemory> refused = count();
-  EXPECT_EQ(
-      refused.status().message().find("actor_rollout_ref.ref." + level.substr(0, level.size() - 2) +
-                                      ": must be 0 with trainer.device=cuda"),
-      0u)
-      << refused.status().message();
+  const Result<RunMemory> dealt = count();
+  ASSERT_TRUE(all_there.ok() && dealt.ok()) << dealt.status().to_string();
+  EXPECT_LT(dealt->device_bytes, all_there->device_bytes) << "its part is on the host";
 }
 
 TEST_F(RunMemoryTest, WorkersThatGenerateAheadNeverTrain) {
