@@ -212,10 +212,12 @@ void UnitWeights::before_forward(std::int64_t layer) {
     fetch_for_next_pass();
 }
 
-// While the last unit computes: never more than two units. Tied embeddings are in the last one.
+// While the last unit computes: never more than two units. Tied embeddings are in the last one, and
+// may be all that the first one has.
 void UnitWeights::fetch_for_next_pass() {
-  const bool tied = !units_.back().borrowed().empty() && options_.used.empty();
-  if (tied && there_[0] == 0) {
+  const bool has_first =
+      options_.used.empty() && units_.front().read.without(units_.back().read).empty();
+  if (has_first && there_[0] == 0) {
     memory_->take(read_by(communicator_.rank(), 0));
     there_[0] = 1;
   }

@@ -159,7 +159,8 @@ TEST_F(GraphTest, AllLogitsHaveTheModelsCap) {
   const at::Tensor logits = graph.logits(normed, {});
   EXPECT_TRUE(at::allclose(logits, expected, 1e-4, 1e-4));
   EXPECT_FALSE(logits.requires_grad()) << "though the output layer is trained";
-  const at::Tensor trained = graph.trained_logits(normed, {});
+  const at::Tensor learned = normed.clone().set_requires_grad(true);
+  const at::Tensor trained = graph.trained_logits(learned, {});
   EXPECT_TRUE(at::allclose(trained, expected, 1e-4, 1e-4));
   EXPECT_TRUE(trained.requires_grad());
   const OfLogits first_two = [](const at::Tensor& logits_RV, std::int64_t) {

@@ -265,9 +265,10 @@ TEST_F(RunMemoryTest, FrozenRolesMayBeKeptOnce) {
   config_ =
       config({"actor_rollout_ref.ref." + level, "actor_rollout_ref.ref.fsdp_config.fsdp_size=1"});
   EXPECT_EQ(parts_of(role("reference").parts).count("gathered units"), 0u) << "groups of one";
-  config_ = config({"trainer.device=cuda"});
+  slots_.device = "cuda";
+  config_ = config({});
   const Result<RunMemory> all_there = count();
-  config_ = config({"actor_rollout_ref.ref." + level, "trainer.device=cuda"});
+  config_ = config({"actor_rollout_ref.ref." + level});
   const Result<RunMemory> dealt = count();
   ASSERT_TRUE(all_there.ok() && dealt.ok()) << dealt.status().to_string();
   EXPECT_LT(dealt->device_bytes, all_there->device_bytes) << "its part is on the host";
