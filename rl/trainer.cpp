@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rl/actor/training_actors.h"
+#include "rl/run/rl/remote_calls.h"
 #include "rl/run/rl/rl_run.h"
 #include "runtime/runtime.h"
 
@@ -25,14 +26,24 @@ struct Trainer::Impl {
   Status start_run() {
     Result<RlPlan> plan = RlPlan::make(config);
     if (!plan.ok()) return plan.status();
-    Result<std::unique_ptr<RlRun>> started_run = RlRun::start(runtime, std::move(*plan), journal);
+    Result<std::unique_ptr<RlRun>> started_run = RlRun::start(cluster(), std::move(*plan), journal);
     if (started_run.ok()) run = std::move(*started_run);
     return started_run.status();
+  }
+
+  RunCluster cluster() {
+    return {.spawner = spawner,
+            .nodes = [this] { return runtime.cluster().nodes(); },
+            .calls =
+                [this](const Roles& roles, const std::filesystem::path& warm_start_folder) {
+                  return remote_calls(runtime, roles, warm_start_folder);
+                }};
   }
 
   const Validator* validator() const { return run ? run->validator() : nullptr; }
 
   runtime::Runtime& runtime;
+  RuntimeSpawner spawner{runtime};
   Config config;
   TrainerOptions no_options;  // before the start
   std::vector<SampleText> no_samples;

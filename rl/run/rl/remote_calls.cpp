@@ -1,5 +1,6 @@
 #include "rl/run/rl/remote_calls.h"
 
+#include <memory>
 #include <utility>
 
 #include "rl/batch/worker_lists.h"
@@ -212,6 +213,25 @@ runtime::Status RemoteWarmStart::reset_optimizer() {
 runtime::Status RemoteWarmStart::save_reference() {
   const runtime::Result<WriteState> write = roles_.policy.leaders_state();
   return write.ok() ? (*write)(folder_)().status() : write.status();
+}
+
+RoleCalls remote_calls(runtime::Runtime& runtime, const Roles& roles,
+                       const std::filesystem::path& warm_start_folder) {
+  RoleCalls calls{
+      .generate = std::make_unique<RemoteGenerate>(roles),
+      .partial = std::make_unique<RemotePartial>(runtime, roles),
+      .ahead = std::make_unique<RemoteAhead>(runtime, roles),
+      .batches = std::make_unique<RemoteBatches>(runtime, roles),
+      .score = std::make_unique<RemoteScore>(runtime, roles),
+      .reference = std::make_unique<RemoteReference>(roles.reference, roles.nothing),
+      .teachers = {},
+      .estimate = std::make_unique<RemoteEstimate>(runtime, roles),
+      .update = std::make_unique<RemoteUpdate>(roles),
+      .state = std::make_unique<RemoteState>(roles),
+      .warm_start = std::make_unique<RemoteWarmStart>(runtime, roles, warm_start_folder)};
+  for (const Teacher& teacher : roles.teachers)
+    calls.teachers.push_back(std::make_unique<RemoteReference>(teacher.group, roles.nothing));
+  return calls;
 }
 
 }  // namespace rl

@@ -6,6 +6,7 @@
 
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/roles.h"
+#include "rl/run/rl/run_cluster.h"
 #include "rl/run/rl/warm_start.h"
 #include "runtime/runtime.h"
 
@@ -15,11 +16,8 @@ class RemoteGenerate : public GenerateCalls {
  public:
   explicit RemoteGenerate(const Roles& roles) : roles_(roles) {}
 
-  /// From now on the reward hears of each response as soon as it is there. A scorer that hangs then
-  /// costs only the rest of its time limit.
-  void score_early() { scores_early_ = true; }
-
   std::size_t workers() const override { return roles_.policy.size(); }
+  void score_early() override { scores_early_ = true; }
   runtime::Result<std::vector<Generated>> generate(const StepPrompts& prompts,
                                                    bool validation) override;
   runtime::Result<std::vector<Generated>> generate_greedy(
@@ -191,5 +189,10 @@ class RemoteWarmStart : public WarmStartCalls {
   const Roles& roles_;
   std::filesystem::path folder_;
 };
+
+/// The calls to all roles, which are started but for the reference. They borrow the runtime and
+/// the roles.
+RoleCalls remote_calls(runtime::Runtime& runtime, const Roles& roles,
+                       const std::filesystem::path& warm_start_folder);
 
 }  // namespace rl

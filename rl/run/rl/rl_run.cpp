@@ -17,13 +17,13 @@ using runtime::Status;
 
 // What would fill the nodes is refused before anything of it is there. Levels of ZeRO that are auto
 // become numbers in the plan.
-Result<RunMemory> settle_memory(runtime::Runtime& runtime, RlPlan& plan, const SlotOptions& slots) {
+Result<RunMemory> settle_memory(const RunCluster& cluster, RlPlan& plan, const SlotOptions& slots) {
   const Result<ModelConfig> policy = ModelConfig::load(plan.models.policy);
   if (!policy.ok()) return policy.status();
   const Result<std::int64_t> prompt =
       longest_prompt(plan.models.reward_config, plan.models.policy, plan.feeds.training->dataset());
   if (!prompt.ok()) return prompt.status();
-  const auto nodes = runtime.cluster().nodes();
+  const auto nodes = cluster.nodes();
   if (!nodes.ok()) return nodes.status();
   const std::vector<NodeRoom> rooms = node_rooms(*nodes);
   if (const auto warning = cpu_warning(slots, rooms)) LOG(warn, "{}", *warning);
@@ -48,12 +48,12 @@ Result<RunMemory> settle_memory(runtime::Runtime& runtime, RlPlan& plan, const S
 
 }  // namespace
 
-Result<std::unique_ptr<RlRun>> RlRun::start(runtime::Runtime& runtime, RlPlan plan,
+Result<std::unique_ptr<RlRun>> RlRun::start(const RunCluster& cluster, RlPlan plan,
                                             RunJournal& journal) {
-  std::unique_ptr<RlRun> run(new RlRun(runtime, std::move(plan), journal));
-  Status status = run->start_roles();
+  std::unique_ptr<RlRun> run(new RlRun(cluster.spawner, std::move(plan), journal));
+  Status status = run->start_roles(cluster);
   if (!status.ok()) return status;
-  run->make_calls();
+  run->calls_ = cluster.calls(run->roles_, run->plan_.options.folder / kWarmStartFolder);
   run->make_parts();
   run->make_stage();
   if (run->plan_.checkpoint) status = run->training_->restore(*run->plan_.checkpoint);
@@ -62,78 +62,59 @@ Result<std::unique_ptr<RlRun>> RlRun::start(runtime::Runtime& runtime, RlPlan pl
   return run;
 }
 
-RlRun::RlRun(runtime::Runtime& runtime, RlPlan plan, RunJournal& journal)
-    : runtime_(runtime),
-      plan_(std::move(plan)),
+RlRun::RlRun(RoleSpawner& spawner, RlPlan plan, RunJournal& journal)
+    : plan_(std::move(plan)),
       journal_(journal),
-      spawner_(runtime),
-      starter_(spawner_, plan_.config, plan_.options, plan_.models, plan_.slots) {}
+      starter_(spawner, plan_.config, plan_.options, plan_.models, plan_.slots) {}
 
-Status RlRun::start_roles() {
-  const Result<RunMemory> memory = settle_memory(runtime_, plan_, starter_.slot_options());
+Status RlRun::start_roles(const RunCluster& cluster) {
+  const Result<RunMemory> memory = settle_memory(cluster, plan_, starter_.slot_options());
   if (!memory.ok()) return memory.status();
   starter_.set_memory(memory->roles);
   return starter_.start(roles_, schedule_text(plan_.schedule.policy_rate));
-}
-
-void RlRun::make_calls() {
-  const TrainerOptions& options = plan_.options;
-  calls_.reset(new Calls{.generate = RemoteGenerate(roles_),
-                         .partial = {runtime_, roles_},
-                         .ahead = {runtime_, roles_},
-                         .batches = {runtime_, roles_},
-                         .score = {runtime_, roles_},
-                         .estimate = {runtime_, roles_},
-                         .update = RemoteUpdate(roles_),
-                         .state = RemoteState(roles_),
-                         .warm_start = {runtime_, roles_, options.folder / kWarmStartFolder},
-                         .reference = {roles_.reference, roles_.nothing},
-                         .teachers = {}});
-  for (const Teacher& teacher : roles_.teachers)
-    calls_->teachers.push_back(std::make_unique<RemoteReference>(teacher.group, roles_.nothing));
 }
 
 void RlRun::make_parts() {
   const TrainerOptions& options = plan_.options;
   std::vector<TeacherCalls> teachers;
   for (std::size_t i = 0; i < roles_.teachers.size(); ++i)
-    teachers.push_back({roles_.teachers[i].named, calls_->teachers[i].get()});
-  CreditParts credit = make_credit(options, {calls_->generate, calls_->score, calls_->estimate},
+    teachers.push_back({roles_.teachers[i].named, calls_.teachers[i].get()});
+  CreditParts credit = make_credit(options, {*calls_.generate, *calls_.score, *calls_.estimate},
                                    plan_.feeds.training->rows());
-  if (roles_.reward_prepares && !credit.reader->scores_others()) calls_->generate.score_early();
+  if (roles_.reward_prepares && !credit.reader->scores_others()) calls_.generate->score_early();
   const std::int64_t critic_warmup = credit.critic_warmup;
   std::unique_ptr<PromptSource> prompts =
       credit.chosen_rows ? std::unique_ptr<PromptSource>(std::make_unique<ChosenPrompts>(
                                *plan_.feeds.training, credit.chosen_rows))
                          : std::make_unique<FeedPrompts>(*plan_.feeds.training);
-  parts_.reset(new Parts{
-      .prompts = std::move(prompts),
-      .credit = std::move(credit),
-      .balancer = {calls_->batches, options.balances, options.gradient_leaves},
-      .references = {options.uses_reference() ? &calls_->reference : nullptr, std::move(teachers)},
-      .source = nullptr,
-      .update = {{.policy_rate = plan_.schedule.policy_rate,
-                  .critic_rate = plan_.schedule.critic_rate,
-                  .critic_warmup = critic_warmup,
-                  .reads_reference = options.kl_loss},
-                 calls_->update},
-      .skipped = SkippedUpdates(plan_.passes),
-      .rollout_dump = {options.rollout_folder, calls_->score},
-      .validation_dump = {options.validation_folder, calls_->score},
-      .checkpoint = nullptr});
+  parts_.reset(new Parts{.prompts = std::move(prompts),
+                         .credit = std::move(credit),
+                         .balancer = {*calls_.batches, options.balances, options.gradient_leaves},
+                         .references = {options.uses_reference() ? calls_.reference.get() : nullptr,
+                                        std::move(teachers)},
+                         .source = nullptr,
+                         .update = {{.policy_rate = plan_.schedule.policy_rate,
+                                     .critic_rate = plan_.schedule.critic_rate,
+                                     .critic_warmup = critic_warmup,
+                                     .reads_reference = options.kl_loss},
+                                    *calls_.update},
+                         .skipped = SkippedUpdates(plan_.passes),
+                         .rollout_dump = {options.rollout_folder, *calls_.score},
+                         .validation_dump = {options.validation_folder, *calls_.score},
+                         .checkpoint = nullptr});
   parts_->source = make_source(
       options,
       {.total_steps = plan_.schedule.total_steps,
        .group_size_min = parts_->credit.group_size_min,
        .weights_name = starter_.weights_name()},
-      {*parts_->prompts, calls_->generate, calls_->partial, calls_->ahead, calls_->batches,
-       calls_->score, *parts_->credit.reader, parts_->balancer, parts_->references});
+      {*parts_->prompts, *calls_.generate, *calls_.partial, *calls_.ahead, *calls_.batches,
+       *calls_.score, *parts_->credit.reader, parts_->balancer, parts_->references});
   parts_->checkpoint =
-      std::make_unique<RlCheckpoint>(plan_.config, options, plan_.models.identity, calls_->state,
+      std::make_unique<RlCheckpoint>(plan_.config, options, plan_.models.identity, *calls_.state,
                                      *plan_.feeds.training, *parts_->source, *parts_->credit.phase);
   if (plan_.feeds.validation == nullptr) return;
   validator_ = std::make_unique<Validator>([&feed = *plan_.feeds.validation] { return feed.all(); },
-                                           calls_->generate, calls_->score, parts_->validation_dump,
+                                           *calls_.generate, *calls_.score, parts_->validation_dump,
                                            options.shown_samples);
 }
 
@@ -144,7 +125,7 @@ void RlRun::make_stage() {
                      .credit = *parts_->credit.phase,
                      .update = parts_->update,
                      .dump = parts_->rollout_dump,
-                     .estimates = calls_->estimate,
+                     .estimates = *calls_.estimate,
                      .skipped = parts_->skipped,
                      .validator = validator_.get(),
                      .state = *parts_->checkpoint,
@@ -186,7 +167,7 @@ Status RlRun::begin_training(std::int64_t steps_done) {
     WarmStart warm_start(
         options.warm_start,
         [&feed = *plan_.feeds.demonstrations] { return feed.next_demonstrations(); },
-        calls_->warm_start, /*saves=*/options.uses_reference());
+        *calls_.warm_start, /*saves=*/options.uses_reference());
     if (const Status warmed = warm_start.run(journal_); !warmed.ok())
       return warmed.with_context("warm start");
   }

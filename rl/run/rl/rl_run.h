@@ -8,25 +8,25 @@
 
 #include "rl/checkpoint/folder_lock.h"
 #include "rl/run/rl/credit_factory.h"
-#include "rl/run/rl/remote_calls.h"
 #include "rl/run/rl/rl_plan.h"
 #include "rl/run/rl/rl_stage.h"
-#include "rl/run/rl/role_spawner.h"
 #include "rl/run/rl/role_starter.h"
+#include "rl/run/rl/roles.h"
+#include "rl/run/rl/run_cluster.h"
 #include "rl/run/rl/source_factory.h"
 #include "rl/run/rl/trainer_options.h"
 #include "rl/run/run_journal.h"
 #include "rl/run/training_run.h"
 #include "runtime/core/result.h"
-#include "runtime/runtime.h"
 
 namespace rl {
 
-/// Owns all parts of a run. A resource; one thread at a time. Borrows the journal.
+/// Owns all parts of a run. A resource; one thread at a time. Borrows the cluster's spawner and the
+/// journal.
 class RlRun {
  public:
   /// Starts the workers of a plan, and continues from its checkpoint.
-  static runtime::Result<std::unique_ptr<RlRun>> start(runtime::Runtime& runtime, RlPlan plan,
+  static runtime::Result<std::unique_ptr<RlRun>> start(const RunCluster& cluster, RlPlan plan,
                                                        RunJournal& journal);
 
   RlRun(const RlRun&) = delete;
@@ -49,28 +49,12 @@ class RlRun {
   runtime::Status flush_dumps();
 
  private:
-  RlRun(runtime::Runtime& runtime, RlPlan plan, RunJournal& journal);
-  runtime::Status start_roles();
-  void make_calls();
+  RlRun(RoleSpawner& spawner, RlPlan plan, RunJournal& journal);
+  runtime::Status start_roles(const RunCluster& cluster);
   void make_parts();
   void make_stage();
   runtime::Status open_logs();
   runtime::Status begin_training(std::int64_t steps_done);
-
-  // The calls to all roles.
-  struct Calls {
-    RemoteGenerate generate;
-    RemotePartial partial;
-    RemoteAhead ahead;
-    RemoteBatches batches;
-    RemoteScore score;
-    RemoteEstimate estimate;
-    RemoteUpdate update;
-    RemoteState state;
-    RemoteWarmStart warm_start;
-    RemoteReference reference;
-    std::vector<std::unique_ptr<RemoteReference>> teachers;
-  };
 
   // What the stage borrows.
   struct Parts {
@@ -86,13 +70,11 @@ class RlRun {
     std::unique_ptr<RlCheckpoint> checkpoint;
   };
 
-  runtime::Runtime& runtime_;
   RlPlan plan_;
   RunJournal& journal_;
-  RuntimeSpawner spawner_;
   RoleStarter starter_;
   Roles roles_;
-  std::unique_ptr<Calls> calls_;
+  RoleCalls calls_;
   std::unique_ptr<Parts> parts_;
   std::unique_ptr<Validator> validator_;
   std::unique_ptr<RlStage> stage_;

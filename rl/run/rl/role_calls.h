@@ -34,6 +34,9 @@ class GenerateCalls {
  public:
   virtual ~GenerateCalls() = default;
   virtual std::size_t workers() const = 0;
+  /// From now on the reward hears of each response as soon as it is there. A scorer that hangs then
+  /// costs only the rest of its time limit.
+  virtual void score_early() = 0;
   virtual runtime::Result<std::vector<Generated>> generate(const StepPrompts& prompts,
                                                            bool validation) = 0;
   virtual runtime::Result<std::vector<Generated>> generate_greedy(

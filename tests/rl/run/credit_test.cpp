@@ -11,26 +11,6 @@
 namespace rl {
 namespace {
 
-class FakeEstimate : public EstimateCalls {
- public:
-  std::vector<PassLimits> limits() const override { return {1, {.scoring = {.samples_max = 3}}}; }
-  runtime::Result<std::vector<Estimated>> estimate(
-      const BatchRefs& batches, const LogprobRefs& reference_logprobs,
-      const std::vector<EstimateTask>& asked_tasks) override {
-    tasks = asked_tasks;
-    std::vector<Estimated> all(batches.size());
-    for (Estimated& part : all) {
-      for (const double advantage : {1.0, 3.0}) part.summary.advantages.add(advantage);
-    }
-    return all;
-  }
-  runtime::Result<std::vector<TokenEstimates>> get(const EstimateRefs& estimates) const override {
-    return std::vector<TokenEstimates>(estimates.size());
-  }
-
-  std::vector<EstimateTask> tasks;
-};
-
 class CreditTest : public ::testing::Test {
  protected:
   // Two prompts of two samples, which score 0 and 1.

@@ -17,6 +17,7 @@
 #include "rl/run/rl/prompt_source.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/step_batch.h"
+#include "rl/run/rl/warm_start.h"
 #include "rl/worker/update_loop.h"
 #include "runtime/call/object_state.h"
 
@@ -145,6 +146,7 @@ class FakeGenerate : public GenerateCalls {
       : batches_(batches), workers_(workers), samples_per_prompt_(samples_per_prompt) {}
 
   std::size_t workers() const override { return workers_; }
+  void score_early() override { scores_early = true; }
   runtime::Result<std::vector<Generated>> generate(const StepPrompts& prompts,
                                                    bool validation) override {
     return made(prompts.batches, samples_per_prompt_);
@@ -153,6 +155,8 @@ class FakeGenerate : public GenerateCalls {
       const std::vector<PromptBatch>& prompts) override {
     return made(prompts, 1);
   }
+
+  bool scores_early = false;
 
  private:
   std::vector<Generated> made(const std::vector<PromptBatch>& prompts, std::int64_t samples) {
@@ -314,6 +318,83 @@ class FakeUpdate : public UpdateCalls {
 
  private:
   std::size_t workers_;
+};
+
+// Advantages of 1 and 3 on each worker.
+class FakeEstimate : public EstimateCalls {
+ public:
+  std::vector<PassLimits> limits() const override { return {1, {.scoring = {.samples_max = 3}}}; }
+  runtime::Result<std::vector<Estimated>> estimate(
+      const BatchRefs& batches, const LogprobRefs& reference_logprobs,
+      const std::vector<EstimateTask>& asked_tasks) override {
+    tasks = asked_tasks;
+    std::vector<Estimated> all(batches.size());
+    for (Estimated& part : all) {
+      for (const double advantage : {1.0, 3.0}) part.summary.advantages.add(advantage);
+    }
+    return all;
+  }
+  runtime::Result<std::vector<TokenEstimates>> get(const EstimateRefs& estimates) const override {
+    return std::vector<TokenEstimates>(estimates.size());
+  }
+
+  std::vector<EstimateTask> tasks;
+};
+
+class RefusesPartly : public PartialCalls {
+ public:
+  std::size_t workers() const override { return 2; }
+  runtime::Result<std::vector<PartlyGenerated>> generate_partially(
+      const std::vector<PartialRef>&, const std::vector<std::vector<PromptBatch>>&,
+      const std::vector<PartialPlan>&, std::uint64_t) override {
+    return runtime::unavailable("asked for parts");
+  }
+  runtime::Result<PartialRef> put(const std::vector<PartialPrompt>&) override {
+    return runtime::unavailable("asked for parts");
+  }
+  runtime::Result<std::vector<PartialPrompt>> get(const PartialRef&) const override {
+    return runtime::unavailable("asked for parts");
+  }
+};
+
+class RefusesAhead : public AheadCalls {
+ public:
+  std::size_t workers() const override { return 2; }
+  runtime::Status publish(const std::string& name, std::uint64_t) override {
+    return runtime::unavailable("asked ahead for " + name);
+  }
+  std::vector<runtime::ObjectRef<Generated>> begin(const std::vector<PromptBatch>&,
+                                                   const std::string&, std::uint64_t) override {
+    return {};
+  }
+  runtime::Result<std::vector<Generated>> finish(
+      const std::vector<runtime::ObjectRef<Generated>>&) const override {
+    return runtime::unavailable("asked ahead");
+  }
+};
+
+// A policy that a warm start asks, on two workers.
+class FakeWarmStart : public WarmStartCalls {
+ public:
+  std::vector<MicroBatchLimits> limits() const override { return {2, {.samples_max = 1}}; }
+  runtime::Result<Metrics> supervise(const std::vector<DemonstrationBatch>& batches,
+                                     const std::vector<SupervisedPlan>& plans) override {
+    EXPECT_EQ(plans.size(), batches.size());
+    ++steps;
+    tokens_seen += plans.front().tokens_total;
+    return Metrics{{"sft/loss", 1.0}};
+  }
+  runtime::Status reset_optimizer() override {
+    ++resets;
+    return {};
+  }
+  runtime::Status save_reference() override {
+    ++saves;
+    return {};
+  }
+
+  std::int64_t tokens_seen = 0;
+  int steps = 0, resets = 0, saves = 0;
 };
 
 // Numbered by step and round; their position is how many were asked for.

@@ -2,33 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/rl/run/fakes.h"
+
 namespace rl {
 namespace {
 
-class FakePolicy : public WarmStartCalls {
- public:
-  std::vector<MicroBatchLimits> limits() const override { return {2, {.samples_max = 1}}; }
-  runtime::Result<Metrics> supervise(const std::vector<DemonstrationBatch>& batches,
-                                     const std::vector<SupervisedPlan>& plans) override {
-    EXPECT_EQ(plans.size(), batches.size());
-    tokens_seen += plans.front().tokens_total;
-    return Metrics{{"sft/loss", 1.0}};
-  }
-  runtime::Status reset_optimizer() override {
-    ++resets;
-    return {};
-  }
-  runtime::Status save_reference() override {
-    ++saves;
-    return {};
-  }
-
-  std::int64_t tokens_seen = 0;
-  int resets = 0, saves = 0;
-};
-
 TEST(WarmStart, TakesItsStepsAndLeavesAReference) {
-  FakePolicy policy;
+  FakeWarmStart policy;
   RunJournal journal;
   std::vector<StepRecord> records;
   journal.on_step([&](const StepRecord& record) { records.push_back(record); });

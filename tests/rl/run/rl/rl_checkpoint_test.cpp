@@ -18,6 +18,7 @@
 #include "rl/checkpoint/checkpoint.h"
 #include "rl/checkpoint/resume.h"
 #include "rl/worker/toy_model.h"
+#include "tests/rl/run/rl/fake_models.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rl {
@@ -29,44 +30,6 @@ using runtime::ErrorCode;
 using runtime::Result;
 using runtime::Status;
 using Log = std::vector<std::string>;
-
-/// Writes a file a model and notes all that it is asked for; fails where the test says so.
-class FakeModels final : public StateCalls {
- public:
-  bool has_critic() const override { return critic; }
-  Result<Write> policy_state(bool async) const override { return state("policy", async); }
-  Result<Write> critic_state(bool async) const override { return state("critic", async); }
-  Status load_policy(const fs::path& folder) override {
-    return done("policy from " + folder.filename().string());
-  }
-  Status load_critic(const fs::path& folder) override {
-    return done("critic from " + folder.filename().string());
-  }
-
-  bool critic = true;
-  std::map<std::string, Status> fails = {};  // by what is asked for
-  mutable Log log;
-
- private:
-  Status done(const std::string& what) const {
-    log.push_back(what);
-    const auto failure = fails.find(what);
-    return failure == fails.end() ? Status() : failure->second;
-  }
-  Result<Write> state(const std::string& model, bool async) const {
-    const Status copied = done(model + (async ? " async" : " before"));
-    if (!copied.ok()) return copied;
-    return Write([this, model](const fs::path& folder) {
-      log.push_back(model + " begun");
-      return [this, model, folder]() -> Files {
-        if (const Status written = done(model + " written"); !written.ok()) return written;
-        fs::create_directories(folder);
-        std::ofstream(folder / "weights") << model;
-        return std::vector<std::string>{"weights"};
-      };
-    });
-  }
-};
 
 /// Samples that are `value`.
 class FakeSource final : public SampleSource {

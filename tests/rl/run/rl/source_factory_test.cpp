@@ -10,38 +10,6 @@
 namespace rl {
 namespace {
 
-class RefusesPartly : public PartialCalls {
- public:
-  std::size_t workers() const override { return 2; }
-  runtime::Result<std::vector<PartlyGenerated>> generate_partially(
-      const std::vector<PartialRef>&, const std::vector<std::vector<PromptBatch>>&,
-      const std::vector<PartialPlan>&, std::uint64_t) override {
-    return runtime::unavailable("asked for parts");
-  }
-  runtime::Result<PartialRef> put(const std::vector<PartialPrompt>&) override {
-    return runtime::unavailable("asked for parts");
-  }
-  runtime::Result<std::vector<PartialPrompt>> get(const PartialRef&) const override {
-    return runtime::unavailable("asked for parts");
-  }
-};
-
-class RefusesAhead : public AheadCalls {
- public:
-  std::size_t workers() const override { return 2; }
-  runtime::Status publish(const std::string& name, std::uint64_t) override {
-    return runtime::unavailable("asked ahead for " + name);
-  }
-  std::vector<runtime::ObjectRef<Generated>> begin(const std::vector<PromptBatch>&,
-                                                   const std::string&, std::uint64_t) override {
-    return {};
-  }
-  runtime::Result<std::vector<Generated>> finish(
-      const std::vector<runtime::ObjectRef<Generated>>&) const override {
-    return runtime::unavailable("asked ahead");
-  }
-};
-
 // Four prompts a step with two samples each, over two workers.
 class SourceFactoryTest : public ::testing::Test {
  protected:
