@@ -69,7 +69,8 @@ class RlRunTest : public ToyRunTest {
     nodes_ = std::vector{node};
   }
   Result<RlPlan> plan(const Texts& overrides = {}) const {
-    Texts all = {"trainer.n_gpus_per_node=2", "actor_rollout_ref.rollout.n=2"};
+    Texts all = {"trainer.n_gpus_per_node=2", "trainer.total_training_steps=2",
+                 "actor_rollout_ref.rollout.n=2"};
     all.insert(all.end(), overrides.begin(), overrides.end());
     return RlPlan::make(config(all));
   }
