@@ -20,16 +20,34 @@ namespace {
 
 constexpr int kKillRoundsMax = 200;  // a millisecond and a few looks at all processes each
 constexpr int kStopRoundsMax = 50;   // a look each, until no new process appears
+constexpr int kExecLooks = 20;
+constexpr useconds_t kExecPauseUs = 100;
 
 std::string process_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return rest_of(file);  // nothing of a process that has ended meanwhile
 }
 
+// Not that of the kernel, or of one that has ended.
+bool has_memory(const std::filesystem::path& process) {
+  const std::string pages = process_file(process / "statm");
+  return !pages.empty() && pages[0] != '0';
+}
+
+// A process that is replacing its program (execve) has none for a moment.
+std::string environment_of(const std::filesystem::path& process) {
+  std::string environment = process_file(process / "environ");
+  for (int look = 0; look < kExecLooks && environment.empty() && has_memory(process); ++look) {
+    ::usleep(kExecPauseUs);
+    environment = process_file(process / "environ");
+  }
+  return environment;
+}
+
 /// Whether a process began with this line in its environment.
 bool is_marked(const std::filesystem::path& process, const std::string& line) {
   const std::string mark = line + '\0';
-  const std::string environment = process_file(process / "environ");
+  const std::string environment = environment_of(process);
   const std::size_t at = environment.find(mark);
   return at != std::string::npos && (at == 0 || environment[at - 1] == '\0');
 }

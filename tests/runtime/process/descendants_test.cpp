@@ -11,7 +11,8 @@
 namespace runtime {
 namespace {
 
-constexpr const char* kMark = "DESCENDANTS_TEST=1";
+// Of this process: tests of others that run at the same time kill what has their mark.
+std::string mark() { return "DESCENDANTS_TEST=" + std::to_string(::getpid()); }
 
 /// Starts the script, stops it when it has said "ready", kills what it started and then itself.
 /// Returns what is said after that; a process that is left would keep the pipe open.
@@ -20,7 +21,7 @@ std::string kill_all(const std::string& script) {
   SpawnedProcess process = spawned(shell(script, output));
   EXPECT_EQ(read_line(output), "ready");
   process.signal(SIGSTOP);
-  kill_descendants(process.pid(), kMark);
+  kill_descendants(process.pid(), mark());
   EXPECT_FALSE(process.ended()) << "it was not asked for";
   process.signal(SIGKILL);
   std::string rest = read_to_end(output);
@@ -36,7 +37,7 @@ TEST(Descendants, ThoseInSessionsOfTheirOwnAreKilled) {
 
 TEST(Descendants, OrphansAreFoundByTheirMark) {
   const std::string orphan = "setsid sh -c \"echo ready; exec sleep 300\" &";
-  EXPECT_EQ(kill_all("(env " + std::string(kMark) + " " + orphan + "); exec sleep 300"), "");
+  EXPECT_EQ(kill_all("(env " + mark() + " " + orphan + "); exec sleep 300"), "");
 }
 
 }  // namespace
