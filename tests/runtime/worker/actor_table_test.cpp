@@ -43,8 +43,11 @@ class ActorTableTest : public test::WorkerPartTest {
       table_->on_message(from, std::move(message));
       ++arrived_;
     });
+    // A connection may be closed behind the test.
     caller.far->set_on_close(
-        [this, raw = caller.far.get()](const Status&) { table_->on_channel_closed(raw); });
+        [table = std::weak_ptr(table_), raw = caller.far.get()](const Status&) {
+          if (const auto there = table.lock()) there->on_channel_closed(raw);
+        });
     caller.near->set_handler([this](const std::shared_ptr<Channel>&, const Message& message) {
       Result<CallNotice> notice = decode_notice(message.meta);
       if (message.kind == FrameKind::kCancel && notice.ok()) notices_.add(*notice);
