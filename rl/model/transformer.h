@@ -233,8 +233,7 @@ class Transformer {
                                    const PassOptions& how = {}) const;
 
   /// Logits of rows of Outputs::states_NH, fp32 [rows, V], not divided by a temperature. They carry
-  /// the graph where the states do or the output layer is trained. kResourceExhausted: out of
-  /// memory.
+  /// the graph where the states do. kResourceExhausted: out of memory.
   runtime::Result<at::Tensor> state_logits(const at::Tensor& states,
                                            const PassOptions& how = {}) const;
 

@@ -38,7 +38,7 @@ class GraphTest : public ::testing::Test {
  protected:
   using Layers = std::vector<std::int64_t>;
 
-  // Notes the layers that it is told of.
+  // Notes the layers in the order of their notifications.
   struct Noted final : LayerListener {
     void before_forward(std::int64_t layer) override { forward.push_back(layer); }
     void before_backward(std::int64_t layer) override {
@@ -128,7 +128,7 @@ TEST_F(GraphTest, ListenersHearOfALayerBeforeItsWeightsAreReadAndItsGradientsAdd
   GradientArena gradients(Parameters::zeros(config_));
   Graph graph(config_, values, &gradients, pool_);
   Noted noted;
-  std::vector<bool> last_has_one;  // when a layer is told of: whether the last one has a gradient
+  std::vector<bool> last_has_one;  // at each notification: whether the last layer has a gradient
   noted.look = [&](std::int64_t) {
     const at::Tensor of_last = gradients.memory().view("model.layers.1.mlp.down_proj.weight");
     last_has_one.push_back(of_last.ne(0.0).any().item<bool>());
@@ -143,7 +143,7 @@ TEST_F(GraphTest, ListenersHearOfALayerBeforeItsWeightsAreReadAndItsGradientsAdd
 
   graph.tell({});
   go_back(graph.hidden_states(rows(), halved, {}));
-  EXPECT_EQ(noted.forward.size() + noted.backward.size(), 6u) << "it was told of another pass";
+  EXPECT_EQ(noted.forward.size() + noted.backward.size(), 6u) << "it heard another pass";
 }
 
 TEST_F(GraphTest, AllLogitsHaveTheModelsCap) {
