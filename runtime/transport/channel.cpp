@@ -527,17 +527,15 @@ void Channel::finish_close() {
 }
 
 void Channel::set_on_close(std::function<void(Status)> on_close) {
-  bool too_late = false;
-  {
-    std::lock_guard lock(mutex_);
-    too_late = closed_ && shut_;
-    if (!too_late) on_close_ = std::move(on_close);
-  }
-  if (too_late) {
+  std::unique_lock lock(mutex_);
+  if (closed_ && shut_) {
+    lock.unlock();
     loop_.post([on_close = std::move(on_close), reason = close_reason()] { on_close(reason); });
-  } else {
-    begin_receiving();
+    return;
   }
+  on_close_ = std::move(on_close);
+  lock.unlock();
+  begin_receiving();
 }
 
 bool Channel::closed() const {

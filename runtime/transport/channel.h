@@ -59,7 +59,7 @@ enum class Flush {
 
 /// Size: sending, receiving and closing share one socket, one lock and one order, which separate
 /// parts would have to pass to each other.
-class Channel : public std::enable_shared_from_this<Channel>, private FrameSink {
+class Channel final : public std::enable_shared_from_this<Channel>, private FrameSink {
  public:
   /// Called exactly once, on the loop.
   using Reply = UniqueFunction<void(Result<Message>)>;
