@@ -1,5 +1,6 @@
 """Files that a change touches, and files that include others. For CI's other programs."""
 import collections
+import os
 import pathlib
 import re
 import subprocess
@@ -16,6 +17,16 @@ def lines_of(*command: str) -> list[str]:
 def is_there(commit: str) -> bool:
     asked = ["git", "rev-parse", "-q", "--verify", commit]
     return subprocess.run(asked, capture_output=True).returncode == 0
+
+
+def root_to_compare(program: str, base: str) -> pathlib.Path | None:
+    """The project's root, where the program goes on. None: there is no such commit, which is said."""
+    root = pathlib.Path(lines_of("git", "rev-parse", "--show-toplevel")[0])
+    os.chdir(root)
+    if is_there(base):
+        return root
+    print(f"{program}: there is no {base}; nothing to compare with")
+    return None
 
 
 def changed_files(base: str) -> list[str]:

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 
-from changes import Includes, changed_files, is_there, lines_of
+from changes import Includes, changed_files, root_to_compare
 
 INCLUDERS = 2  # of a header without a source file, or a schema
 KEPT = ("-I", "-D", "-std", "-m")
@@ -95,10 +95,8 @@ def check(file: str, flags: list[str]) -> str:
 def main() -> int:
     build = pathlib.Path(sys.argv[1]).resolve()
     base = sys.argv[2] if len(sys.argv) > 2 else "HEAD^"
-    root = pathlib.Path(lines_of("git", "rev-parse", "--show-toplevel")[0])
-    os.chdir(root)
-    if not is_there(base):
-        print(f"check_change: there is no {base}; nothing to compare with")
+    root = root_to_compare("check_change", base)
+    if root is None:
         return 0
     known = flags_by_file(build, root)
     files, unchecked = sources_for(changed_files(base), known, Includes(root))

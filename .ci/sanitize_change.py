@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 
-from changes import Includes, changed_files, files_of, is_there, lines_of
+from changes import Includes, changed_files, files_of, root_to_compare
 
 PRESETS = {"asan": "address", "tsan": "thread"}
 LAYERS = ("runtime", "placement", "rl")
@@ -222,10 +222,8 @@ def report(sanitizer: Sanitizer, names: list[str], begun: float) -> None:
 
 def main() -> int:
     base = sys.argv[1] if len(sys.argv) > 1 else "HEAD^"
-    root = pathlib.Path(lines_of("git", "rev-parse", "--show-toplevel")[0])
-    os.chdir(root)
-    if not is_there(base):
-        print(f"sanitize_change: there is no {base}; nothing to compare with")
+    root = root_to_compare("sanitize_change", base)
+    if root is None:
         return 0
     programs = programs_of(root, files_of(root, "tests/*.cpp", "tests/*.h"))
     concerned, counts, without = Concerned(root, programs, Includes(root)), {}, []
